@@ -1,0 +1,142 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"sort"
+
+	"shunt/runtime/fleet"
+	"shunt/runtime/policy"
+)
+
+// Run is an inclusive range of indexes into Resolver.Buckets.
+type Run [2]int
+
+// Breakpoint holds for input lengths from From up to the next breakpoint.
+type Breakpoint struct {
+	From int64
+	Runs []Run // ascending, disjoint: the buckets whose input range fits
+}
+
+// Resolver is a model's buckets in try order, with the table that finds those
+// fitting an input length. The compiler orders and tabulates; the resolver
+// sorts nothing.
+type Resolver struct {
+	Model       string
+	Buckets     []*Bucket
+	Breakpoints []Breakpoint // ascending, the first From is 0
+	// DispatchTimestamps says that some policy counts recent dispatches, so
+	// leases on this model's engines take timestamped slots.
+	DispatchTimestamps bool
+}
+
+// Request is the prepared facts of one request on their way through buckets. A
+// Request may be used again after Route returned.
+type Request struct {
+	policy.Request
+	// Decision, if set, is filled with what was considered and why.
+	Decision *Decision
+
+	prefills, decodes []*fleet.Engine // scratch of label matching
+}
+
+// Matches is an ordered walk over the buckets that fit a length.
+type Matches struct {
+	buckets []*Bucket
+	runs    []Run
+	next    int
+	need    int64
+}
+
+// Resolve finds the buckets that accept an input length and expected peak, in
+// try order; a peak of 0 is unknown. It looks at no engine, so a bucket without
+// engines is returned too. A peak below the input is an InvalidSignal.
+func (r *Resolver) Resolve(input, peak int64) (Matches, error) {
+	need := input
+	if peak != 0 {
+		if peak < input {
+			return Matches{}, &policy.Error{Kind: policy.InvalidSignal, Detail: "expected peak is below the input length"}
+		}
+		need = peak
+	}
+	i := sort.Search(len(r.Breakpoints), func(i int) bool { return r.Breakpoints[i].From > input }) - 1
+	if i < 0 {
+		return Matches{}, nil
+	}
+	m := Matches{buckets: r.Buckets, runs: r.Breakpoints[i].Runs, need: need}
+	if len(m.runs) > 0 {
+		m.next = m.runs[0][0]
+	}
+	return m, nil
+}
+
+// Next returns the next bucket, nil after the last.
+func (m *Matches) Next() *Bucket {
+	for len(m.runs) > 0 {
+		b := m.buckets[m.next]
+		if m.next++; m.next > m.runs[0][1] {
+			if m.runs = m.runs[1:]; len(m.runs) > 0 {
+				m.next = m.runs[0][0]
+			}
+		}
+		if b.Context.admits(m.need) {
+			return b
+		}
+	}
+	return nil
+}
+
+// Route tries the fitting buckets in order and returns the first complete
+// selection. A bucket without candidates or with a rejection sends the request
+// on, and all its engines are picked again from the next; other failures end
+// the pass at once. When no bucket is left, a rejection met anywhere makes the
+// failure NoAdmissibleEngine with all of them; otherwise it is NoCandidates of
+// the last missing stage.
+func (r *Resolver) Route(ctx context.Context, req *Request) (Selection, error) {
+	s, err := r.route(ctx, req)
+	req.Decision.finish(r, req, &s, err)
+	return s, err
+}
+
+func (r *Resolver) route(ctx context.Context, req *Request) (Selection, error) {
+	matches, err := r.Resolve(req.Input, req.Peak)
+	if err != nil {
+		return Selection{}, err
+	}
+	var failure *policy.Error
+	for b := matches.Next(); b != nil; b = matches.Next() {
+		if err := ctx.Err(); err != nil {
+			return Selection{}, err
+		}
+		s, err := b.Pick(ctx, req)
+		if err == nil {
+			return s, nil
+		}
+		e, ok := errors.AsType[*policy.Error](err)
+		if !ok || e.Kind.Final() {
+			return Selection{}, err
+		}
+		failure = after(failure, e)
+	}
+	if failure == nil {
+		failure = &policy.Error{Kind: policy.NoMatchingBucket}
+	}
+	return Selection{}, failure
+}
+
+// after adds a bucket's failure to those before it.
+func after(sum, e *policy.Error) *policy.Error {
+	if sum == nil {
+		sum = &policy.Error{}
+	}
+	rejection := e.Kind != policy.NoCandidates
+	switch {
+	case rejection:
+		sum.Kind = policy.NoAdmissibleEngine
+		sum.Stage = e.Stage
+		sum.Rejected = append(sum.Rejected, e.Rejected...)
+	case sum.Kind != policy.NoAdmissibleEngine:
+		sum.Kind, sum.Stage = policy.NoCandidates, e.Stage
+	}
+	return sum
+}
