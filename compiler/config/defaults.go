@@ -1,0 +1,78 @@
+package config
+
+// Everything that may be absent has its default here, in the unit of the plan.
+const (
+	// DefaultListen serves clients of this host only; exposing the router is a
+	// decision that a configuration must show.
+	DefaultListen = "127.0.0.1:30000"
+	// DefaultAdmin is the port after DefaultListen, on loopback.
+	DefaultAdmin = "127.0.0.1:30001"
+	// DefaultMaxBodyBytes is the body limit that clients of older routers know.
+	DefaultMaxBodyBytes = 32 << 20
+	// DefaultRequestTimeoutMS covers a long buffered generation.
+	DefaultRequestTimeoutMS = 300_000
+	// DefaultConnectTimeoutMS is enough for a lost SYN and its repetition.
+	DefaultConnectTimeoutMS = 5_000
+	// The default of header_timeout is the value of request_timeout, because a
+	// buffered response has its head when it is complete.
+
+	// DefaultStreamIdleTimeoutMS is longer than the longest prefill between
+	// two chunks.
+	DefaultStreamIdleTimeoutMS = 180_000
+	// DefaultStaleTimeoutMS ends requests that nobody else ended.
+	DefaultStaleTimeoutMS = 600_000
+	// DefaultDrainDelayMS lets load balancers see a failing readiness.
+	DefaultDrainDelayMS = 5_000
+	// DefaultDrainTimeoutMS is the usual grace period of a container.
+	DefaultDrainTimeoutMS = 30_000
+	// DefaultExposeDecision keeps engine names from clients.
+	DefaultExposeDecision = false
+	// DefaultLogLevel shows each change of state and no request.
+	DefaultLogLevel = "info"
+	// DefaultLogFormat is for people.
+	DefaultLogFormat = "text"
+
+	// DefaultBreakerThreshold and DefaultBreakerCoolDownMS are those of older
+	// routers.
+	DefaultBreakerThreshold  = 3
+	DefaultBreakerCoolDownMS = 30_000
+
+	// DefaultFreshnessMS is how long a load report counts.
+	DefaultFreshnessMS = 5_000
+
+	// DefaultRank puts buckets of one capacity in the order of their ids.
+	DefaultRank = 0
+	// DefaultPolicyType applies where neither group nor model names a policy.
+	DefaultPolicyType = "power_of_two"
+	// DefaultChoices is the two of power_of_two.
+	DefaultChoices = 2
+
+	// CatchAllPlain and CatchAllPD are the ids of the bucket of a model that
+	// lists none.
+	CatchAllPlain = "plain"
+	CatchAllPD    = "pd"
+)
+
+// Or returns what p points to, or the default for an absent value.
+func Or[T any](p *T, def T) T {
+	if p == nil {
+		return def
+	}
+	return *p
+}
+
+// MSOr returns the milliseconds of a duration, or the default for an absent one.
+func MSOr(d *Duration, def int64) int64 {
+	if d == nil {
+		return def
+	}
+	return d.MS()
+}
+
+// BytesOr returns the bytes of a size, or the default for an absent one.
+func BytesOr(s *Size, def int64) int64 {
+	if s == nil {
+		return def
+	}
+	return s.Bytes()
+}
