@@ -48,6 +48,8 @@ func (b *Bucket) Capacity() int64 { return min(b.Max.Value(), b.Context.Value())
 // Groups is PlainGroups or PDGroups.
 type Groups interface {
 	pick(ctx context.Context, req *Request) (Selection, error)
+	// ready reports whether a complete selection has candidates right now.
+	ready() bool
 }
 
 // PlainGroups is the one group of a plain bucket.
@@ -184,4 +186,11 @@ func atStage(err error, stage fleet.Role) error {
 	staged := *e
 	staged.Stage = stage
 	return &staged
+}
+
+func (g PlainGroups) ready() bool { return len(g.Plain.Engines.Engines()) > 0 }
+
+func (g PDGroups) ready() bool {
+	prefills, decodes := g.Prefill.Engines.Engines(), g.Decode.Engines.Engines()
+	return len(g.pairable(nil, prefills, decodes)) > 0
 }

@@ -30,6 +30,17 @@ type Resolver struct {
 	DispatchTimestamps bool
 }
 
+// Ready reports whether some bucket has a healthy engine for every stage that it
+// needs.
+func (r *Resolver) Ready() bool {
+	for _, b := range r.Buckets {
+		if b.Groups.ready() {
+			return true
+		}
+	}
+	return false
+}
+
 // Request is the prepared facts of one request on their way through buckets. A
 // Request may be used again after Route returned.
 type Request struct {

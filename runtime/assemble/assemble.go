@@ -1,0 +1,210 @@
+package assemble
+
+import (
+	"fmt"
+	"time"
+
+	"shunt/runtime/fleet"
+	"shunt/runtime/policy"
+	"shunt/runtime/routing"
+	"shunt/runtime/state/load"
+	"shunt/schema/plan"
+)
+
+// State is what the resolvers of a process share. Fleet is required.
+type State struct {
+	Fleet *fleet.Fleet
+	// Now is the clock of load freshness; nil is time.Now.
+	Now func() time.Time
+	// IntN draws from [0, n); nil is the process-wide source.
+	IntN func(n int) int
+}
+
+// Routing is the resolvers of one plan.
+type Routing struct {
+	// Resolvers are by model id.
+	Resolvers map[string]*routing.Resolver
+
+	views []*fleet.View
+}
+
+// Build makes the resolvers of a validated plan. It adds no engine to the fleet.
+// The caller must Close the result.
+func Build(b *plan.Body, s State) (*Routing, error) {
+	r := &Routing{Resolvers: make(map[string]*routing.Resolver, len(b.Models))}
+	a := assembler{State: s, out: r, loads: load.Reader{
+		Now:       s.Now,
+		Freshness: time.Duration(b.State.Load.FreshnessMS) * time.Millisecond,
+	}}
+	for i := range b.Models {
+		m := &b.Models[i]
+		resolver, err := a.model(m)
+		if err != nil {
+			r.Close()
+			return nil, fmt.Errorf("model %q: %w", m.ID, err)
+		}
+		r.Resolvers[m.ID] = resolver
+	}
+	return r, nil
+}
+
+// Close gives the candidate views back.
+func (r *Routing) Close() {
+	for _, v := range r.views {
+		v.Close()
+	}
+	r.views = nil
+}
+
+// Engines makes the plan's static engines the fleet's, model by model.
+func Engines(b *plan.Body, f *fleet.Fleet) error {
+	for i := range b.Models {
+		m := &b.Models[i]
+		specs, err := specs(m)
+		if err != nil {
+			return err
+		}
+		cfg := fleet.BreakerConfig{
+			Threshold: int(m.Breaker.Threshold),
+			CoolDown:  time.Duration(m.Breaker.CoolDownMS) * time.Millisecond,
+		}
+		if err := f.Apply(m.ID, cfg, specs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func specs(m *plan.Model) ([]fleet.Spec, error) {
+	if m.Discovery.Static == nil {
+		return nil, fmt.Errorf("model %q: no discovery", m.ID)
+	}
+	var out []fleet.Spec
+	for _, e := range m.Discovery.Static.Engines {
+		role, ok := fleet.ParseRole(string(e.Role))
+		if !ok {
+			return nil, fmt.Errorf("model %q: engine %q: role %q is unknown", m.ID, e.ID, e.Role)
+		}
+		s := fleet.Spec{ID: e.ID, URL: e.URL, Role: role, Labels: e.Labels}
+		if e.BootstrapPort != nil {
+			s.BootstrapPort = int(*e.BootstrapPort)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// assembler carries what all parts of one Build need.
+type assembler struct {
+	State
+	out   *Routing
+	loads load.Reader
+}
+
+func (a *assembler) model(m *plan.Model) (*routing.Resolver, error) {
+	r := &routing.Resolver{Model: m.ID, DispatchTimestamps: len(m.Requires.DispatchTimestamps) > 0}
+	for i := range m.Buckets {
+		b, err := a.bucket(m, &m.Buckets[i])
+		if err != nil {
+			return nil, fmt.Errorf("bucket %q: %w", m.Buckets[i].ID, err)
+		}
+		r.Buckets = append(r.Buckets, b)
+	}
+	for _, p := range m.Breakpoints {
+		runs := make([]routing.Run, len(p.Runs))
+		for i, run := range p.Runs {
+			runs[i] = routing.Run(run)
+		}
+		r.Breakpoints = append(r.Breakpoints, routing.Breakpoint{From: p.From, Runs: runs})
+	}
+	return r, nil
+}
+
+func (a *assembler) bucket(m *plan.Model, b *plan.Bucket) (*routing.Bucket, error) {
+	out := &routing.Bucket{ID: b.ID, Rank: b.Rank, Max: bound(b.Max), Context: bound(b.MaxContextTokens)}
+	if b.Min != nil {
+		out.Min = *b.Min
+	}
+	if p := b.Groups.Plain; p != nil {
+		g, err := a.group(m, fleet.Plain, p)
+		if err != nil {
+			return nil, err
+		}
+		out.Groups = routing.PlainGroups{Plain: g}
+		return out, nil
+	}
+	if b.Groups.PD == nil {
+		return nil, fmt.Errorf("no groups")
+	}
+	prefill, err := a.group(m, fleet.Prefill, &b.Groups.PD.Prefill)
+	if err != nil {
+		return nil, err
+	}
+	decode, err := a.group(m, fleet.Decode, &b.Groups.PD.Decode)
+	if err != nil {
+		return nil, err
+	}
+	out.Groups = routing.PDGroups{Prefill: prefill, Decode: decode, MatchLabels: b.Groups.PD.MatchLabels}
+	return out, nil
+}
+
+func bound(n *int64) routing.Bound {
+	if n == nil {
+		return routing.Bound{}
+	}
+	return routing.AtMost(*n)
+}
+
+func (a *assembler) group(m *plan.Model, stage fleet.Role, g *plan.Group) (*routing.Group, error) {
+	p, err := a.policy(g.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("%s group: %w", stage, err)
+	}
+	sel := fleet.Selector{Model: m.ID, Role: stage, All: g.WorkerIDs == nil, Labels: g.Labels}
+	if g.WorkerIDs != nil {
+		sel.IDs = *g.WorkerIDs
+	}
+	view := a.Fleet.Watch(sel)
+	a.out.views = append(a.out.views, view)
+	return &routing.Group{Stage: stage, Engines: view, Policy: p}, nil
+}
+
+func (a *assembler) policy(p plan.Policy) (policy.Policy, error) {
+	adm := limits(p.Admission)
+	switch p.Type {
+	case plan.RoundRobin:
+		return &policy.RoundRobin{Loads: a.loads, Admission: adm}, nil
+	case plan.Random:
+		return &policy.Random{Loads: a.loads, Admission: adm, IntN: a.IntN}, nil
+	case plan.PowerOfTwo:
+		if p.PowerOfTwo == nil {
+			return nil, fmt.Errorf("policy %s has no section", p.Type)
+		}
+		return &policy.PowerOfTwo{Loads: a.loads, Admission: adm, IntN: a.IntN, Choices: int(p.PowerOfTwo.Choices)}, nil
+	case plan.LoadBased:
+		return &policy.LoadBased{Loads: a.loads, Admission: adm}, nil
+	}
+	return nil, fmt.Errorf("policy type %q is unknown", p.Type)
+}
+
+// limits is nil without limits, which spares the check.
+func limits(a plan.Admission) policy.Admission {
+	l := policy.Limits{
+		Running:        maxOf(a.MaxRunningRequests),
+		Waiting:        maxOf(a.MaxWaitingRequests),
+		KVTokens:       maxOf(a.MaxKVTokens),
+		PendingPrefill: maxOf(a.MaxPendingPrefillTokens),
+		Inflight:       maxOf(a.MaxInflightRequests),
+	}
+	if l == (policy.Limits{}) {
+		return nil
+	}
+	return &l
+}
+
+func maxOf(n *int64) policy.Cap {
+	if n == nil {
+		return policy.Cap{}
+	}
+	return policy.Max(uint64(*n))
+}

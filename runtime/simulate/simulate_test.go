@@ -1,0 +1,129 @@
+package simulate_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"shunt/runtime/simulate"
+	"shunt/schema/plan"
+)
+
+func TestDecideSaysWhy(t *testing.T) {
+	f := func(world, request, want string) {
+		t.Helper()
+		if got := decide(t, world, request); !strings.Contains(got, want) {
+			t.Errorf("request %s\ngot:\n%s\nwant a part:\n%s", request, got, want)
+		}
+	}
+	f(`{}`, `{"model":"m","input_tokens":10}`, "outcome   bucket short, prefill P1 (power_of_two), decode D1 (power_of_two)\n")
+	f(`{}`, `{"model":"m","input_tokens":10,"max_output_tokens":200}`, "short: skipped, peak 210 is above its context 100")
+	f(`{}`, `{"model":"m","input_tokens":101}`, "short: skipped, input 101 is above its maximum 100\nbucket    long: picked")
+	f(`{}`, `{"model":"m","input_tokens":100001}`, "outcome   no selection: no matching bucket")
+	f(`{}`, `{"model":"m","input_tokens":5,"expected_peak_tokens":4}`, "invalid signal: expected peak is below the input length")
+	f(`{"engines":[{"id":"P1","inflight":4}]}`, `{"model":"m","input_tokens":10}`,
+		"admission rejects P1 at max_inflight_requests (in-flight 4)")
+	f(`{"engines":[{"id":"P1","inflight":4}]}`, `{"model":"m","input_tokens":10}`, "outcome   bucket long, prefill P")
+	f(`{"engines":[{"id":"D1","healthy":false}]}`, `{"model":"m","input_tokens":10}`, "decode  candidates none\n          failed: no candidates (decode)")
+	f(`{"engines":[{"id":"P2","inflight":9},{"id":"D2","healthy":false},{"id":"D1","healthy":false}]}`, `{"model":"m","input_tokens":10}`,
+		"outcome   no selection: no candidates (decode)")
+}
+
+func TestReportsDecide(t *testing.T) {
+	world := `{"engines":[
+		{"id":"P2","loads":[{"running_requests":1,"waiting_requests":0,"used_kv_tokens":1,"kv_tokens":1,"kv_capacity_tokens":10,"max_running_requests":8,"pending_prefill_tokens":4000,"prefill_tokens_per_second":2000}]},
+		{"id":"P3","loads":[{"running_requests":1,"waiting_requests":0,"used_kv_tokens":1,"kv_tokens":1,"kv_capacity_tokens":10,"max_running_requests":8,"pending_prefill_tokens":5000,"prefill_tokens_per_second":5000}]}]}`
+	got := decide(t, world, `{"model":"m","input_tokens":200}`)
+	for _, want := range []string{"compared by estimated_prefill_queue_ms", "prefill queue 2000.0 ms", "prefill queue 1000.0 ms", "prefill P3 (power_of_two)"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want a part %q in\n%s", want, got)
+		}
+	}
+}
+
+func TestDocumentsAreStrict(t *testing.T) {
+	f := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want a part %q", err, want)
+		}
+	}
+	request := func(s string) error { _, err := simulate.ParseRequest([]byte(s)); return err }
+	world := func(s string) error {
+		w, err := simulate.ParseWorld([]byte(s))
+		if err != nil {
+			return err
+		}
+		sim, err := simulate.New(body(), w, 1)
+		if err == nil {
+			sim.Close()
+		}
+		return err
+	}
+	f(request(`{"model":"m","input_tokens":1,"inputs":2}`), "inputs")
+	f(request(`{"model":"m","model":"m","input_tokens":1}`), "duplicate")
+	f(request(`{"model":"m","input_tokens":0}`), "input_tokens must be at least 1")
+	f(request(`{"input_tokens":1}`), "model is missing")
+	f(request(`{"model":"m","input_tokens":2,"max_output_tokens":9223372036854775807}`), "overflow")
+	f(world(`{"engines":[{"id":"nosuch"}]}`), `no engine "nosuch"`)
+	f(world(`{"engines":[{"id":"P1"},{"id":"P1"}]}`), "described twice")
+	f(world(`{"engines":[{"id":"P1","model":"other"}]}`), `no model "other"`)
+	f(world(`{"engines":[{"id":"P1","loads":[{"kv_tokens":3}]}]}`), "come together")
+	f(world(`{"engines":[{"id":"P1","inflight":1,"dispatched_since_report":2}]}`), "dispatched_since_report")
+	f(world(`{"engines":[{"id":"P1"}]} x`), "world")
+}
+
+func decide(t *testing.T, world, request string) string {
+	t.Helper()
+	w, err := simulate.ParseWorld([]byte(world))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := simulate.ParseRequest([]byte(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := simulate.New(body(), w, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	d, err := sim.Decide(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := simulate.Text(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// body has a short bucket of one pair and a long one of two prefill engines.
+func body() *plan.Body {
+	two := plan.Policy{Type: plan.PowerOfTwo, PowerOfTwo: &plan.PowerOfTwoTuning{Choices: 2}}
+	capped := two
+	capped.Admission.MaxInflightRequests = new(int64(4))
+	pd := func(p plan.Policy, prefill, decode []string) plan.Groups {
+		return plan.Groups{PD: &plan.PDGroups{
+			Prefill: plan.Group{WorkerIDs: &prefill, Policy: p},
+			Decode:  plan.Group{WorkerIDs: &decode, Policy: two},
+		}}
+	}
+	engine := func(id string, r plan.Role) plan.Engine { return plan.Engine{ID: id, URL: "http://" + id, Role: r} }
+	return &plan.Body{
+		State: plan.State{Load: plan.LoadState{FreshnessMS: 5000}},
+		Models: []plan.Model{{
+			ID:      "m",
+			Breaker: plan.Breaker{Threshold: 3, CoolDownMS: 30000},
+			Discovery: plan.Discovery{Static: &plan.StaticDiscovery{Engines: []plan.Engine{
+				engine("D1", plan.Decode), engine("D2", plan.Decode),
+				engine("P1", plan.Prefill), engine("P2", plan.Prefill), engine("P3", plan.Prefill)}}},
+			Buckets: []plan.Bucket{
+				{ID: "short", Max: new(int64(100)), MaxContextTokens: new(int64(100)), Groups: pd(capped, []string{"P1"}, []string{"D1"})},
+				{ID: "long", Max: new(int64(100000)), Groups: pd(two, []string{"P2", "P3"}, []string{"D2"})},
+			},
+			Breakpoints: []plan.Breakpoint{{From: 0, Runs: []plan.Run{{0, 1}}}, {From: 101, Runs: []plan.Run{{1, 1}}}, {From: 100001}},
+		}},
+	}
+}

@@ -1,0 +1,156 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"shunt/runtime/fleet"
+	"shunt/runtime/state/load"
+)
+
+// Request is the facts of one request. Exactly one of MaxOutputTokens and
+// ExpectedPeakTokens may be given; without both the peak is unknown.
+type Request struct {
+	Model              string `json:"model"`
+	InputTokens        int64  `json:"input_tokens"`
+	MaxOutputTokens    *int64 `json:"max_output_tokens"`
+	ExpectedPeakTokens *int64 `json:"expected_peak_tokens"`
+}
+
+// World is the state of the fleet. An engine that it does not mention is
+// healthy, idle and has reported nothing.
+type World struct {
+	Engines []Engine `json:"engines"`
+}
+
+// Engine is the state of one engine.
+type Engine struct {
+	// Model may be empty in a plan of one model.
+	Model    string `json:"model"`
+	ID       string `json:"id"`
+	Healthy  *bool  `json:"healthy"`  // default true
+	Inflight int    `json:"inflight"` // requests that the router holds open
+	// DispatchedSince are those of them that were dispatched after the report.
+	DispatchedSince int `json:"dispatched_since_report"`
+	// Loads are the reports of the engine's ranks.
+	Loads []Load `json:"loads"`
+}
+
+// Load is one rank's report. The native fields come all together or not at all.
+type Load struct {
+	AgeMS   int64  `json:"age_ms"`
+	Running uint64 `json:"running_requests"`
+	Waiting uint64 `json:"waiting_requests"`
+
+	Used       *uint64 `json:"used_kv_tokens"`
+	Total      *uint64 `json:"kv_tokens"`
+	Capacity   *uint64 `json:"kv_capacity_tokens"`
+	MaxRunning *uint64 `json:"max_running_requests"`
+	Pending    *uint64 `json:"pending_prefill_tokens"`
+	// PrefillRate is the measured prefill throughput in tokens per second; 0 is
+	// unknown.
+	PrefillRate uint64 `json:"prefill_tokens_per_second"`
+}
+
+// ParseRequest reads one request document; anything unknown is refused.
+func ParseRequest(data []byte) (Request, error) {
+	var r Request
+	if err := json.Unmarshal(data, &r, json.RejectUnknownMembers(true)); err != nil {
+		return r, fmt.Errorf("request: %w", err)
+	}
+	switch {
+	case r.Model == "":
+		return r, errors.New("request: model is missing")
+	case r.InputTokens < 1:
+		return r, errors.New("request: input_tokens must be at least 1")
+	case r.MaxOutputTokens != nil && r.ExpectedPeakTokens != nil:
+		return r, errors.New("request: give max_output_tokens or expected_peak_tokens, not both")
+	case r.MaxOutputTokens != nil && *r.MaxOutputTokens < 0:
+		return r, errors.New("request: max_output_tokens must not be negative")
+	case r.ExpectedPeakTokens != nil && *r.ExpectedPeakTokens < 1:
+		return r, errors.New("request: expected_peak_tokens must be at least 1")
+	case r.MaxOutputTokens != nil && *r.MaxOutputTokens > math.MaxInt64-r.InputTokens:
+		return r, errors.New("request: input and output token counts overflow")
+	}
+	return r, nil
+}
+
+// peak is the expected peak, 0 if unknown.
+func (r Request) peak() int64 {
+	switch {
+	case r.ExpectedPeakTokens != nil:
+		return *r.ExpectedPeakTokens
+	case r.MaxOutputTokens != nil:
+		return r.InputTokens + *r.MaxOutputTokens
+	}
+	return 0
+}
+
+// ParseWorld reads one world document; anything unknown is refused.
+func ParseWorld(data []byte) (World, error) {
+	var w World
+	if err := json.Unmarshal(data, &w, json.RejectUnknownMembers(true)); err != nil {
+		return w, fmt.Errorf("world: %w", err)
+	}
+	return w, nil
+}
+
+// apply puts a described engine into its state at the given time.
+func (d *Engine) apply(e *fleet.Engine, threshold int, loads *load.Table, now time.Time) error {
+	if d.Inflight < 0 || d.DispatchedSince < 0 || d.DispatchedSince > d.Inflight {
+		return fmt.Errorf("engine %q: inflight must not be negative nor below dispatched_since_report", d.ID)
+	}
+	for i := range d.Inflight {
+		at := now
+		if i >= d.DispatchedSince {
+			at = time.Time{}
+		}
+		if _, err := e.Lease(at); err != nil {
+			return fmt.Errorf("engine %q: %w", d.ID, err)
+		}
+	}
+	for rank := range d.Loads {
+		if err := d.Loads[rank].put(e, rank, loads, now); err != nil {
+			return fmt.Errorf("engine %q, report %d: %w", d.ID, rank, err)
+		}
+	}
+	if d.Healthy != nil && !*d.Healthy {
+		e.ForceFailures(threshold)
+	}
+	return nil
+}
+
+func (l *Load) put(e *fleet.Engine, rank int, loads *load.Table, now time.Time) error {
+	given := 0
+	for _, p := range []*uint64{l.Used, l.Total, l.Capacity, l.MaxRunning, l.Pending} {
+		if p != nil {
+			given++
+		}
+	}
+	if l.AgeMS < 0 {
+		return errors.New("age_ms must not be negative")
+	}
+	at := now.Add(-time.Duration(l.AgeMS) * time.Millisecond)
+	rep := load.Report{Running: l.Running, Waiting: l.Waiting}
+	switch {
+	case given == 0 && l.PrefillRate == 0:
+		loads.Put(e, rank, rep, at)
+		return nil
+	case given != 5:
+		return errors.New("used_kv_tokens, kv_tokens, kv_capacity_tokens, max_running_requests and pending_prefill_tokens come together")
+	}
+	rep.Used, rep.Capacity = *l.Used, *l.Capacity
+	rep.Extension = &load.Extension{WaitingUncached: *l.Pending, Total: *l.Total, MaxRunning: *l.MaxRunning}
+	loads.Put(e, rank, rep, at)
+	if l.PrefillRate > 0 { // a rate takes two reports with counters that moved
+		ext := *rep.Extension
+		ext.PrefillTokens, ext.PrefillBusyUS = l.PrefillRate, 1e6
+		rep.Extension = &ext
+		loads.Put(e, rank, rep, at)
+	}
+	return nil
+}
