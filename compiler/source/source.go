@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -53,5 +54,108 @@ type Input struct {
 // returned, so that the same run can report the mistakes of shape too. A list
 // without errors always comes with a tree.
 func Read(ctx context.Context, o Options, inputs []Input) (*Tree, diag.List) {
-	return nil, nil
+	r := &reader{options: o}
+	if r.options.MaxBytes == 0 {
+		r.options.MaxBytes = DefaultMaxBytes
+	}
+	if r.options.EvalTimeout == 0 {
+		r.options.EvalTimeout = DefaultEvalTimeout
+	}
+	if len(inputs) == 0 {
+		r.add(diag.Unreadable, diag.Pos{}, "no input was named")
+		return nil, r.findings
+	}
+	tree := r.read(ctx, inputs)
+	if ctx.Err() != nil {
+		r.add(diag.Interrupted, diag.Pos{}, "the run was cancelled: "+context.Cause(ctx).Error())
+		tree = nil
+	}
+	r.findings.Sort()
+	return tree, r.findings
+}
+
+// reader is the state of one Read.
+type reader struct {
+	options  Options
+	findings diag.List
+	files    []*file
+	// bytes and weight are what the inputs took so far of MaxBytes and
+	// MaxNodes.
+	bytes  int64
+	weight int
+	// broken is set once an input gave no root, so that there is no tree.
+	broken bool
+}
+
+func (r *reader) add(code diag.Code, pos diag.Pos, message string) *diag.Finding {
+	return r.findings.Add(diag.New(code, pos, "", message))
+}
+
+// fail records a mistake after which there is no tree.
+func (r *reader) fail(code diag.Code, pos diag.Pos, message string) *diag.Finding {
+	r.broken = true
+	return r.add(code, pos, message)
+}
+
+// read reads each input, evaluates CUE programs together, and unifies.
+func (r *reader) read(ctx context.Context, inputs []Input) *Tree {
+	var roots []*Node
+	var cueFiles []int
+	programs := false
+	for _, in := range inputs {
+		id, syntax, ok := r.load(in)
+		if !ok {
+			continue
+		}
+		if syntax == syntaxCUE {
+			cueFiles = append(cueFiles, id)
+			programs = programs || r.options.AllowCUECode && !isData(r.files[id])
+			continue
+		}
+		roots = append(roots, r.parse(id, syntax))
+	}
+	if programs && !r.broken {
+		roots = append(roots, r.evaluate(ctx, cueFiles))
+	} else if !programs {
+		for _, id := range cueFiles {
+			roots = append(roots, r.parse(id, syntaxCUE))
+		}
+	}
+	if r.broken {
+		return nil
+	}
+	root := roots[0]
+	for _, n := range roots[1:] {
+		root = r.unify(root, n, "")
+	}
+	return &Tree{root: root, files: r.files}
+}
+
+// parse parses one loaded file. A panic of a parser is a finding and not the
+// end of the process.
+func (r *reader) parse(id int, s syntax) (root *Node) {
+	f := r.files[id]
+	defer func() {
+		if p := recover(); p != nil {
+			r.fail(diag.Internal, diag.Pos{File: f.name}, fmt.Sprintf("the parser failed: %v", p))
+			root = nil
+		}
+	}()
+	b := &builder{reader: r, file: f, id: uint32(id)}
+	switch s {
+	case syntaxYAML:
+		root = b.yaml()
+	case syntaxJSON:
+		root = b.json()
+	case syntaxCUE:
+		root = b.cue()
+	}
+	if root == nil {
+		r.broken = true
+		return nil
+	}
+	if root.Kind != Struct {
+		r.fail(diag.WrongType, f.pos(int(root.at.offset)), "the configuration is "+root.Kind.String()+", not an object")
+	}
+	return root
 }

@@ -50,6 +50,9 @@ type Node struct {
 	Fields []Field
 	// Elems of a List.
 	Elems []*Node
+	// Reported says that Read reported the value itself, so that a second
+	// finding about it would only repeat the first.
+	Reported bool
 
 	at place
 }

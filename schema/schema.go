@@ -1,0 +1,44 @@
+// Package schema holds the CUE schema of the configuration as text. It
+// evaluates nothing; compiler/check does.
+//
+// The words of the schema are the words of the whole project. Where a comment
+// in a CUE file says "engine", older routers said worker; the field name
+// worker_ids keeps the old word because it is the one people already write.
+//
+// The package is read-only and safe for concurrent use.
+package schema
+
+import _ "embed"
+
+//go:embed config.cue
+var config string
+
+//go:embed policy.cue
+var policy string
+
+//go:embed admission.cue
+var admission string
+
+//go:embed state.cue
+var state string
+
+//go:embed legacy.cue
+var legacy string
+
+// File is one CUE file of the schema.
+type File struct {
+	Name string
+	Text string
+}
+
+// Files returns the files of the schema's one CUE package. The definition
+// #Config describes a configuration, and #Legacy holds the dropped names.
+func Files() []File {
+	return []File{
+		{"config.cue", config},
+		{"policy.cue", policy},
+		{"admission.cue", admission},
+		{"state.cue", state},
+		{"legacy.cue", legacy},
+	}
+}
