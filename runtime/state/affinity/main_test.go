@@ -2,6 +2,7 @@ package affinity_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,7 +90,8 @@ func (s *redisServer) start() {
 		s.t.Fatal(err)
 	}
 	for range 500 {
-		if _, err := os.Stat(s.socket); err == nil {
+		if c, err := net.Dial("unix", s.socket); err == nil {
+			_ = c.Close()
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
