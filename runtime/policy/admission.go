@@ -88,19 +88,26 @@ func (l Limits) Check(_ *fleet.Engine, m Metrics) (Limit, error) {
 	return "", nil
 }
 
-// admit checks the chosen engine once, on what selection observed of it. A nil
+// check asks admission about one engine, on what selection observed of it. A nil
 // Admission admits everything.
+func check(a Admission, o *load.Observation, req *Request) (Limit, error) {
+	if a == nil {
+		return "", nil
+	}
+	m := metrics(o)
+	limit, err := a.Check(o.Engine, m)
+	req.Trace.admission(o.Engine, m, limit)
+	return limit, err
+}
+
+// admit checks the chosen engine once and makes it the pick.
 func admit(a Admission, o *load.Observation, req *Request, why Reason) (Pick, error) {
-	if a != nil {
-		m := metrics(o)
-		limit, err := a.Check(o.Engine, m)
-		req.Trace.admission(o.Engine, m, limit)
-		if err != nil {
-			return Pick{}, err
-		}
-		if limit != "" {
-			return Pick{}, rejected(req, o.Engine, limit)
-		}
+	limit, err := check(a, o, req)
+	if err != nil {
+		return Pick{}, err
+	}
+	if limit != "" {
+		return Pick{}, rejected(req, o.Engine, limit)
 	}
 	return Pick{Engine: o.Engine, Reason: why}, nil
 }

@@ -20,10 +20,12 @@ const (
 	InvalidSignal                        // the request or a report makes no sense
 	InvalidConfiguration                 // the policy cannot serve this stage
 	OutsideCandidates                    // the policy returned a foreign engine
+	StateUnavailable                     // a state service does not answer, and is needed
 )
 
 var kindNames = [...]string{"none", "no_matching_bucket", "no_candidates", "no_admissible_engine",
-	"admission_rejected", "invalid_signal", "invalid_configuration", "outside_candidates"}
+	"admission_rejected", "invalid_signal", "invalid_configuration", "outside_candidates",
+	"state_unavailable"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

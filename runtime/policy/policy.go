@@ -48,6 +48,18 @@ const (
 	ReasonRandom     Reason = "random"
 	ReasonPowerOfTwo Reason = "power_of_two"
 	ReasonLoadBased  Reason = "least_load"
+
+	ReasonSession   Reason = "session_primary"      // the session's binding
+	ReasonSticky    Reason = "sticky_hit"           // the routing key's binding
+	ReasonAssigned  Reason = "assigned"             // a new binding
+	ReasonRemap     Reason = "remap"                // a binding in place of one to an engine that is gone
+	ReasonNoSession Reason = "no_session"           // no session key, so no binding
+	ReasonNoKey     Reason = "no_routing_key"       // no routing key, so no binding
+	ReasonNoStore   Reason = "affinity_unavailable" // the store did not answer, so no binding
+
+	ReasonCache     Reason = "cache_candidate"    // a holder of the prompt's beginning
+	ReasonPinned    Reason = "saturation_pin"     // a holder, although it is queued: all are
+	ReasonCacheMiss Reason = "no_cache_candidate" // picked by the fallback
 )
 
 // intN is the default source of randomness: process-wide and lock-free.

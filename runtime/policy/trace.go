@@ -14,9 +14,33 @@ type Trace struct {
 	Source string `json:"source,omitempty"`
 	// Compared are the observations that the policy compared, in sampled order.
 	Compared []Compared `json:"compared,omitempty"`
+	// Affinity are the steps of a policy that keeps bindings.
+	Affinity []AffinityTrace `json:"affinity,omitempty"`
+	// Cache are the steps of a policy that follows cached prefixes.
+	Cache *CacheTrace `json:"cache,omitempty"`
 	// Admission are the verdicts, in order.
 	Admission []Verdict `json:"admission,omitempty"`
 }
+
+// AffinityTrace is what a policy found about the key of a request. It holds no
+// key, because clients choose those.
+type AffinityTrace struct {
+	Key KeyFate `json:"key"`
+	// Bound is the engine of the binding, for KeyBound and KeyRaced.
+	Bound string `json:"bound,omitempty"`
+}
+
+// KeyFate is what became of a key.
+type KeyFate string
+
+// The fates of keys.
+const (
+	KeyAbsent      KeyFate = "absent"      // the request has none
+	KeyBound       KeyFate = "bound"       // bound to a candidate
+	KeyFree        KeyFate = "free"        // bound to no candidate
+	KeyRaced       KeyFate = "raced"       // bound by another request during the pick
+	KeyUnavailable KeyFate = "unavailable" // the store did not answer
+)
 
 // Compared is one observation. Reported values are absent without a fresh
 // report.
@@ -81,6 +105,12 @@ func (t *Trace) depth(d uint64) {
 // setDepth is apart from depth, so that an untraced pick moves nothing to the
 // heap.
 func (t *Trace) setDepth(d uint64) { t.Compared[len(t.Compared)-1].Depth = new(d) }
+
+func (t *Trace) affinity(a AffinityTrace) {
+	if t != nil {
+		t.Affinity = append(t.Affinity, a)
+	}
+}
 
 func (t *Trace) source(s string) {
 	if t != nil {

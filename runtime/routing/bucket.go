@@ -39,7 +39,9 @@ type Bucket struct {
 	Max Bound
 	// Context bounds the expected peak, or the input when that is unknown.
 	Context Bound
-	Groups  Groups
+	// Estimates order buckets for requests with latency targets.
+	Estimates Estimates
+	Groups    Groups
 }
 
 // Capacity is the input length that the bucket can take at most.
@@ -50,6 +52,8 @@ type Groups interface {
 	pick(ctx context.Context, req *Request) (Selection, error)
 	// ready reports whether a complete selection has candidates right now.
 	ready() bool
+	// all lists the groups in the order in which they are asked.
+	all() []*Group
 }
 
 // PlainGroups is the one group of a plain bucket.
@@ -194,3 +198,7 @@ func (g PDGroups) ready() bool {
 	prefills, decodes := g.Prefill.Engines.Engines(), g.Decode.Engines.Engines()
 	return len(g.pairable(nil, prefills, decodes)) > 0
 }
+
+func (g PlainGroups) all() []*Group { return []*Group{g.Plain} }
+
+func (g PDGroups) all() []*Group { return []*Group{g.Prefill, g.Decode} }

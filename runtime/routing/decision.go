@@ -1,7 +1,9 @@
 package routing
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"shunt/runtime/fleet"
 	"shunt/runtime/policy"
@@ -14,6 +16,9 @@ type Decision struct {
 	// Input and Peak are token counts; a Peak of 0 is unknown.
 	Input int64 `json:"input_tokens"`
 	Peak  int64 `json:"expected_peak_tokens,omitempty"`
+	// TTFTMS and TPS are the latency targets that counted.
+	TTFTMS *uint64  `json:"ttft_target_ms,omitempty"`
+	TPS    *float64 `json:"tps_target,omitempty"`
 	// Buckets are all buckets of the model in try order.
 	Buckets []BucketTrace `json:"buckets"`
 	// Bucket and the picks are set on success.
@@ -44,6 +49,8 @@ const (
 type BucketTrace struct {
 	ID   string `json:"id"`
 	Fate Fate   `json:"fate"`
+	// Penalty counts the latency targets for which others are preferred.
+	Penalty uint8 `json:"slo_penalty,omitempty"`
 	// Bound is the limit that the length missed, for the fates by length.
 	Bound  *int64       `json:"bound,omitempty"`
 	Groups []GroupTrace `json:"groups,omitempty"`
@@ -117,15 +124,31 @@ func (d *Decision) finish(r *Resolver, req *Request, s *Selection, err error) {
 	}
 	tried := d.tried
 	*d = Decision{Model: r.Model, Input: req.Input, Peak: req.Peak, Buckets: make([]BucketTrace, len(r.Buckets))}
+	targets, invalid := r.SLO.targets(req.Targets)
 	for i, b := range r.Buckets {
 		d.Buckets[i] = trace(b, req, s, tried[b.ID])
+		if invalid == nil {
+			d.Buckets[i].Penalty = r.SLO.penalty(targets, b.Estimates)
+		}
 	}
+	slices.SortStableFunc(d.Buckets, func(a, b BucketTrace) int { return cmp.Compare(a.Penalty, b.Penalty) })
+	d.aim(targets)
 	if err != nil {
 		d.Error = traceError(err)
 		return
 	}
 	d.Bucket = s.Bucket.ID
 	d.Plain, d.Prefill, d.Decode = tracePick(s.Plain), tracePick(s.Prefill), tracePick(s.Decode)
+}
+
+// aim notes the targets that counted.
+func (d *Decision) aim(t Targets) {
+	if t.HasTTFT {
+		d.TTFTMS = &t.TTFTMS
+	}
+	if t.HasTPS {
+		d.TPS = &t.TPS
+	}
 }
 
 func trace(b *Bucket, req *Request, s *Selection, groups []GroupTrace) BucketTrace {

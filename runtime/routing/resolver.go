@@ -25,6 +25,8 @@ type Resolver struct {
 	Model       string
 	Buckets     []*Bucket
 	Breakpoints []Breakpoint // ascending, the first From is 0
+	// SLO says what latency targets of requests do to the try order.
+	SLO SLO
 	// DispatchTimestamps says that some policy counts recent dispatches, so
 	// leases on this model's engines take timestamped slots.
 	DispatchTimestamps bool
@@ -41,28 +43,56 @@ func (r *Resolver) Ready() bool {
 	return false
 }
 
+// Check returns an InvalidConfiguration for the first group whose policy cannot
+// serve its stage. It is for those who build a resolver.
+func (r *Resolver) Check() error {
+	for _, b := range r.Buckets {
+		for _, g := range b.Groups.all() {
+			err := policy.Supports(g.Policy, g.Stage)
+			if e, ok := errors.AsType[*policy.Error](err); ok {
+				return &policy.Error{Kind: e.Kind, Stage: e.Stage, Detail: "bucket " + b.ID + ": " + e.Detail}
+			}
+		}
+	}
+	return nil
+}
+
 // Request is the prepared facts of one request on their way through buckets. A
 // Request may be used again after Route returned.
 type Request struct {
 	policy.Request
+	// Targets are the latency goals of the request.
+	Targets Targets
 	// Decision, if set, is filled with what was considered and why.
 	Decision *Decision
 
 	prefills, decodes []*fleet.Engine // scratch of label matching
 }
 
-// Matches is an ordered walk over the buckets that fit a length.
+// Matches is an ordered walk over the buckets that fit a length. With latency
+// targets it passes over them once for each penalty, so nothing is sorted.
 type Matches struct {
 	buckets []*Bucket
-	runs    []Run
+	all     []Run // of the whole pass
+	runs    []Run // what is left of this one
 	next    int
 	need    int64
+
+	slo            SLO
+	targets        Targets
+	penalty, worst uint8
 }
 
-// Resolve finds the buckets that accept an input length and expected peak, in
-// try order; a peak of 0 is unknown. It looks at no engine, so a bucket without
-// engines is returned too. A peak below the input is an InvalidSignal.
+// Resolve is ResolveFor without latency targets.
 func (r *Resolver) Resolve(input, peak int64) (Matches, error) {
+	return r.ResolveFor(input, peak, Targets{})
+}
+
+// ResolveFor finds the buckets that accept an input length and expected peak, in
+// try order; a peak of 0 is unknown. It looks at no engine, so a bucket without
+// engines is returned too. A peak below the input is an InvalidSignal, and so is
+// a target without sense that the model does not ignore.
+func (r *Resolver) ResolveFor(input, peak int64, targets Targets) (Matches, error) {
 	need := input
 	if peak != 0 {
 		if peak < input {
@@ -70,31 +100,55 @@ func (r *Resolver) Resolve(input, peak int64) (Matches, error) {
 		}
 		need = peak
 	}
+	targets, err := r.SLO.targets(targets)
+	if err != nil {
+		return Matches{}, err
+	}
 	i := sort.Search(len(r.Breakpoints), func(i int) bool { return r.Breakpoints[i].From > input }) - 1
 	if i < 0 {
 		return Matches{}, nil
 	}
-	m := Matches{buckets: r.Buckets, runs: r.Breakpoints[i].Runs, need: need}
-	if len(m.runs) > 0 {
+	m := Matches{
+		buckets: r.Buckets, all: r.Breakpoints[i].Runs, need: need,
+		slo: r.SLO, targets: targets, worst: targets.worst(),
+	}
+	m.rewind()
+	return m, nil
+}
+
+// rewind starts a pass.
+func (m *Matches) rewind() {
+	if m.runs = m.all; len(m.runs) > 0 {
 		m.next = m.runs[0][0]
 	}
-	return m, nil
 }
 
 // Next returns the next bucket, nil after the last.
 func (m *Matches) Next() *Bucket {
-	for len(m.runs) > 0 {
-		b := m.buckets[m.next]
-		if m.next++; m.next > m.runs[0][1] {
-			if m.runs = m.runs[1:]; len(m.runs) > 0 {
-				m.next = m.runs[0][0]
+	for {
+		for len(m.runs) > 0 {
+			b := m.step()
+			if b.Context.admits(m.need) && (m.worst == 0 || m.slo.penalty(m.targets, b.Estimates) == m.penalty) {
+				return b
 			}
 		}
-		if b.Context.admits(m.need) {
-			return b
+		if m.penalty == m.worst {
+			return nil
+		}
+		m.penalty++
+		m.rewind()
+	}
+}
+
+// step moves over one bucket of the pass.
+func (m *Matches) step() *Bucket {
+	b := m.buckets[m.next]
+	if m.next++; m.next > m.runs[0][1] {
+		if m.runs = m.runs[1:]; len(m.runs) > 0 {
+			m.next = m.runs[0][0]
 		}
 	}
-	return nil
+	return b
 }
 
 // Route tries the fitting buckets in order and returns the first complete
@@ -110,7 +164,7 @@ func (r *Resolver) Route(ctx context.Context, req *Request) (Selection, error) {
 }
 
 func (r *Resolver) route(ctx context.Context, req *Request) (Selection, error) {
-	matches, err := r.Resolve(req.Input, req.Peak)
+	matches, err := r.ResolveFor(req.Input, req.Peak, req.Targets)
 	if err != nil {
 		return Selection{}, err
 	}
