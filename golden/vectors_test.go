@@ -16,11 +16,13 @@ import (
 func vectorFiles() map[string]func(*testing.T, []byte) []string {
 	return map[string]func(*testing.T, []byte) []string{
 		"admission.json":  runScenarios,
+		"affinity.json":   runAffinity,
 		"groups.json":     runGroups,
 		"limits.json":     runLimits,
 		"load.json":       runScenarios,
 		"pick.json":       runScenarios,
 		"resolution.json": runResolution,
+		"slo.json":        runSLO,
 	}
 }
 
@@ -30,12 +32,15 @@ func vectorIDs() []string {
 	var ids []string
 	for _, r := range [][2]int{
 		{1, 15},    // resolution
+		{16, 31},   // order by latency targets
 		{32, 44},   // groups; 45 is about a policy that is not available yet
 		{46, 59},   // admission
 		{60, 66},   // load table; 67 is about the wire form of reports
 		{68, 71},   // load table
 		{72, 91},   // power of two and of k, comparison
+		{131, 143}, // sessions and the store of bindings
 		{144, 150}, // round robin and load-based
+		{151, 159}, // sticky
 	} {
 		for n := r[0]; n <= r[1]; n++ {
 			ids = append(ids, fmt.Sprintf("V%d", n))
