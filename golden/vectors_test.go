@@ -17,6 +17,7 @@ func vectorFiles() map[string]func(*testing.T, []byte) []string {
 	return map[string]func(*testing.T, []byte) []string{
 		"admission.json":  runScenarios,
 		"affinity.json":   runAffinity,
+		"cache.json":      runCache,
 		"groups.json":     runGroups,
 		"limits.json":     runLimits,
 		"load.json":       runScenarios,
@@ -33,11 +34,12 @@ func vectorIDs() []string {
 	for _, r := range [][2]int{
 		{1, 15},    // resolution
 		{16, 31},   // order by latency targets
-		{32, 44},   // groups; 45 is about a policy that is not available yet
+		{32, 45},   // groups
 		{46, 59},   // admission
 		{60, 66},   // load table; 67 is about the wire form of reports
 		{68, 71},   // load table
 		{72, 91},   // power of two and of k, comparison
+		{92, 130},  // cache-aware
 		{131, 143}, // sessions and the store of bindings
 		{144, 150}, // round robin and load-based
 		{151, 159}, // sticky
