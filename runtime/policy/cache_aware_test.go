@@ -422,3 +422,34 @@ func BenchmarkCacheAwareMiss(b *testing.B) {
 		}
 	}
 }
+
+// TestNothingIsKeptBetweenPicks: scratch space is used again, what it held is
+// not.
+func TestNothingIsKeptBetweenPicks(t *testing.T) {
+	all := engines(t, 3)
+	a := hit(8, 0, 8)
+	tune := tuning()
+	tune.QueueLimit = policy.Max(4)
+	p := cacheAware(t, policy.CacheOptions{Prefixes: a, Tuning: tune})
+	f := func(candidates []*fleet.Engine, want *fleet.Engine, why policy.Reason) {
+		t.Helper()
+		// The pool may drop its space at any time, so one round proves little.
+		for range 50 {
+			got, err := p.Pick(t.Context(), candidates, request(8))
+			if err != nil || got.Engine != want || got.Reason != why {
+				t.Fatalf("got %v, %v, want %s %s", got, err, want.ID(), why)
+			}
+		}
+	}
+	f(all, all[1], policy.ReasonCache)
+	report(all[1], 4, 0)
+	f(all, all[0], policy.ReasonCacheMiss)
+	report(all[1], 3, 0)
+	f(all, all[1], policy.ReasonCache)
+	a.depths = nil
+	f(all, all[0], policy.ReasonCacheMiss)
+	f(all[2:], all[2], policy.ReasonCacheMiss)
+	a.depths = []uint32{8}
+	f(all[2:], all[2], policy.ReasonCache)
+	f(all[1:], all[1], policy.ReasonCache)
+}
