@@ -3,6 +3,7 @@ package affinity_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -169,4 +170,38 @@ func bindAll(ctx context.Context, s affinity.Store, r int, all, winners []*fleet
 		winners[r*keys+k] = b.Engine
 	}
 	return nil
+}
+
+// FuzzKeyText reads the text of a key back, which shows that no two keys share
+// one.
+func FuzzKeyText(f *testing.F) {
+	f.Add(uint8(0), "m", "bucket", "session")
+	f.Add(uint8(1), "a\x00b", "1:c", "d:e")
+	f.Add(uint8(2), "", "", ":")
+	f.Fuzz(func(t *testing.T, stage uint8, model, bucket, name string) {
+		if len(name) > 256 {
+			t.Skip("kept as a hash")
+		}
+		want := affinity.Key{Kind: affinity.Sticky, Stage: fleet.Role(1 + stage%3), Model: model, Bucket: bucket, Name: name}
+		kind, rest, _ := strings.Cut(want.String(), ":")
+		role, rest, _ := strings.Cut(rest, ":")
+		got := affinity.Key{Kind: affinity.Kind(kind)}
+		got.Stage, _ = fleet.ParseRole(strings.ToLower(role))
+		got.Model, rest = sized(t, rest)
+		got.Bucket, got.Name = sized(t, rest)
+		if got != want {
+			t.Errorf("%q is read as %+v, want %+v", want.String(), got, want)
+		}
+	})
+}
+
+// sized reads a part with its length in front.
+func sized(t *testing.T, s string) (part, rest string) {
+	t.Helper()
+	length, rest, _ := strings.Cut(s, ":")
+	n, err := strconv.Atoi(length)
+	if err != nil || n > len(rest) {
+		t.Fatalf("length %q of %q", length, rest)
+	}
+	return rest[:n], rest[n:]
 }
