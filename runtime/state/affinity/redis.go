@@ -85,9 +85,9 @@ var _ Store = (*Redis)(nil)
 // NewRedis makes a store. It does not connect: a Redis that is down at the start
 // is one that is down.
 func NewRedis(o RedisOptions) (*Redis, error) {
-	opts, err := redis.ParseURL(o.URL)
+	opts, err := redis.ParseURL(o.URL) // its error may quote the password
 	if err != nil {
-		return nil, errors.New("affinity: the Redis URL is not valid")
+		return nil, errors.New("affinity: the Redis URL is not valid: redis://, rediss:// or unix://, with known parameters")
 	}
 	if o.Idle < 0 || o.Idle > 0 && o.Idle < time.Millisecond {
 		return nil, fmt.Errorf("affinity: idle time %s is below a millisecond", o.Idle)
