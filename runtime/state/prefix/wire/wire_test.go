@@ -161,12 +161,12 @@ func stored(n int) []byte {
 	events := make([][]byte, n)
 	tokens := make(list, 64)
 	for i := range tokens {
-		tokens[i] = 1000 + 37*i
+		tokens[i] = uint32(1000 + 37*i)
 	}
 	for i := range events {
 		h := int64(uint64(i+1) * 0x9E3779B97F4A7C15)
 		events[i] = pack(fields{"type", "BlockStored", "block_hashes", list{h}, "parent_block_hash", h - 1,
-			"token_ids", tokens, "block_size", 64, "lora_id", nil, "medium", "GPU"})
+			"token_ids", tokens, "block_size", uint8(64), "lora_id", nil, "medium", "GPU"})
 	}
 	return batch(events...)
 }
