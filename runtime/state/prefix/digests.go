@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"sync"
+	"unsafe"
 )
 
 // DefaultMaxDigests is the number of stretches that Digests keeps when it names
@@ -19,17 +20,19 @@ const stretchBlocks = 16
 // of a conversation begins with the last one, and then the chain is found here
 // by a hash of the tokens that is many times faster.
 //
-// The keys are 128 bits under random seeds of this process. It keeps the
+// The keys are 64 bits under a random seed of this process: even after 10^10
+// prompts the chance that two of them were ever confused is below one in ten
+// thousand, and the harm would be one pick without its cache hit. It keeps the
 // stretches used most recently, in two generations.
 type Digests struct {
-	max   int
-	seeds [2]maphash.Seed
+	max  int
+	seed maphash.Seed
 
 	mu         sync.Mutex
 	young, old map[digestKey]*stretch
 }
 
-type digestKey [2]uint64
+type digestKey uint64
 
 // stretch is what hashing some blocks led to.
 type stretch struct {
@@ -45,19 +48,20 @@ func NewDigests(n int) *Digests {
 	}
 	return &Digests{
 		max:   max(n/2, 1),
-		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		seed:  maphash.MakeSeed(),
 		young: make(map[digestKey]*stretch),
 	}
 }
 
 // extend is the key of a prompt's beginning, from the key of what came before.
 func (d *Digests) extend(before digestKey, b []byte) digestKey {
-	var k digestKey
-	for i := range k {
-		k[i] = maphash.Bytes(d.seeds[i], b) ^ (before[i]*0x9E3779B97F4A7C15 + 1)
-		k[i] = maphash.Comparable(d.seeds[i], k)
-	}
-	return k
+	return digestKey(maphash.Comparable(d.seed, [2]uint64{uint64(before), maphash.Bytes(d.seed, b)}))
+}
+
+// bytesOf is the memory of tokens. Keys stay within the process, so the order of
+// bytes does not matter; copying half a megabyte for a long prompt would.
+func bytesOf(tokens []uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(tokens))), 4*len(tokens))
 }
 
 func (d *Digests) get(k digestKey) *stretch {
@@ -102,7 +106,7 @@ func (c *Chain) Reuse(d *Digests) {
 	if c.rooted {
 		b = append(b, 1)
 	}
-	c.digests, c.key = d, d.extend(digestKey{}, b)
+	c.digests, c.key = d, d.extend(0, b)
 }
 
 // stretch appends the hashes of the next stretchBlocks blocks, all of which are
@@ -113,8 +117,7 @@ func (c *Chain) stretch(dst []int64) []int64 {
 	if c.hashing.Bigram {
 		to++ // the last pair reaches into the next block
 	}
-	c.raw = appendTokens(c.raw[:0], c.tokens[from:to])
-	c.key = c.digests.extend(c.key, c.raw)
+	c.key = c.digests.extend(c.key, bytesOf(c.tokens[from:to]))
 	if s := c.digests.get(c.key); s != nil {
 		c.parent, c.rooted = s.parent, true
 		c.next += stretchBlocks

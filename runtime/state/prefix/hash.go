@@ -120,11 +120,9 @@ type Chain struct {
 	rooted bool // parent holds a digest or a seed
 	lora   [sha256.Size]byte
 	mixed  bool
-	// digests, if not nil, remembers stretches by the key of all tokens so far; raw
-	// is scratch for it.
+	// digests, if not nil, remembers stretches by the key of all tokens so far.
 	digests *Digests
 	key     digestKey
-	raw     []byte
 }
 
 // Chain prepares the hashes of a prompt. The prompt must be supported and the
