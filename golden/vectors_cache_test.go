@@ -244,7 +244,7 @@ func (c *cacheCase) judgeTrace(req *policy.Request, doors *door) error {
 
 func cacheWords(t *policy.CacheTrace) []string {
 	out := []string{
-		"lookup=" + t.Lookup, fmt.Sprintf("limit=%d", t.Bound),
+		"lookup=" + t.Lookup, "why=" + t.Why, fmt.Sprintf("blocks=%d", t.Blocks), fmt.Sprintf("limit=%d", t.Bound),
 		fmt.Sprintf("saturated=%t", t.Saturated), fmt.Sprintf("pinned=%t", t.Pinned),
 		"source=" + t.Source, fmt.Sprintf("guarded=%t", t.Guarded),
 		fmt.Sprintf("compared=%d", t.Compared), fmt.Sprintf("overruled=%d", t.Overruled),

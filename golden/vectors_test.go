@@ -21,6 +21,7 @@ func vectorFiles() map[string]func(*testing.T, []byte) []string {
 		"groups.json":     runGroups,
 		"limits.json":     runLimits,
 		"load.json":       runScenarios,
+		"lookup.json":     runLookups,
 		"pick.json":       runScenarios,
 		"resolution.json": runResolution,
 		"slo.json":        runSLO,

@@ -91,7 +91,7 @@ func refusal(err error, req *Request) error {
 	}
 	req.Trace.affinity(AffinityTrace{Key: KeyUnavailable})
 	if u.Reject {
-		return &Error{Kind: StateUnavailable, Stage: req.Stage, Detail: "the affinity store does not answer"}
+		return &Error{Kind: StateUnavailable, Stage: req.Stage, Detail: "the affinity store does not answer", Cause: u.Cause}
 	}
 	return nil
 }

@@ -46,6 +46,10 @@ type Error struct {
 	Rejected []Rejection
 	// Detail is for people; it holds no engine address.
 	Detail string
+	// Cause, if known, is for logs. The text leaves it out, since it may hold
+	// addresses, and it is not unwrapped: the timeout of a state service is not
+	// that of the request.
+	Cause error
 }
 
 // Rejection is one engine that admission refused, and the limit it was at.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"shunt/runtime/fleet"
+	"shunt/runtime/state/prefix"
 )
 
 // Policy selects one engine among candidates.
@@ -25,8 +26,14 @@ type Request struct {
 	// Input is the number of input tokens, at least 1.
 	Input int64
 	// Peak is input and requested output together; 0 is unknown.
-	Peak       int64
-	TokenIDs   []uint32
+	Peak     int64
+	TokenIDs []uint32
+	// CacheSalt and LoRA are what separates the request's cached blocks from
+	// those of others with the same tokens; usually both are empty.
+	CacheSalt, LoRA string
+	// Memo keeps the prefix lookups of the request, so that the groups that it
+	// passes through ask once; nil asks at every pick.
+	Memo       *prefix.Memo
 	SessionKey string
 	RoutingKey string
 	// Trace receives what the pick looked at; nil costs nothing.

@@ -3,26 +3,30 @@ package policy
 import (
 	"context"
 	"errors"
+	"math"
+	"sync"
 
 	"shunt/runtime/fleet"
+	"shunt/runtime/state/prefix"
 )
 
-// Prefixes knows which engines hold the beginning of a prompt.
+// Prefixes knows which engines hold the beginning of a prompt. Indexed is the
+// one of the server.
 type Prefixes interface {
 	// Match sets depths[i] to the number of leading blocks of the request's
-	// prompt that candidates[i] holds, 0 for none; both have the same length.
-	// The same request may ask again, for other candidates. An error is a query
-	// that cannot be right, or a context that ended; an index that cannot
-	// answer is an outcome.
+	// prompt that candidates[i] holds; both have the same length, and depths
+	// come as zeros. The same request may ask again, for other candidates. An
+	// error is a query that cannot be right, or a context that ended; an index
+	// that cannot answer is an outcome.
 	Match(ctx context.Context, req *Request, candidates []*fleet.Engine, depths []uint32) (PrefixMatch, error)
 }
 
 // PrefixMatch is the answer about a prompt as a whole.
 type PrefixMatch struct {
 	Outcome PrefixOutcome
-	// Blocks is the number of whole blocks of the prompt.
+	// Blocks is the number of blocks of the prompt.
 	Blocks uint32
-	// Why says what is missing when the outcome is PrefixUnavailable.
+	// Why says what was missing when nothing was asked or answered.
 	Why string
 }
 
@@ -46,6 +50,60 @@ func (o PrefixOutcome) String() string {
 	return "miss"
 }
 
+// Indexed is the Prefixes of a source, which it asks once for each request that
+// carries a memo. Source is required; policies on the same index share one.
+type Indexed struct {
+	Source prefix.Source
+
+	scratch sync.Pool // of map[string]uint32
+}
+
+var _ Prefixes = (*Indexed)(nil)
+
+// Match implements Prefixes. Engines are matched by their URL, byte for byte.
+func (x *Indexed) Match(ctx context.Context, req *Request, candidates []*fleet.Engine, depths []uint32) (PrefixMatch, error) {
+	out, err := x.lookup(ctx, req)
+	if err != nil {
+		return PrefixMatch{}, err
+	}
+	m := PrefixMatch{Blocks: uint32(min(max(out.QueryBlocks, 0), math.MaxUint32)), Why: out.Reason}
+	switch {
+	case out.Status == prefix.Matched:
+		m.Outcome = PrefixHit
+		x.fill(out.Matches, candidates, depths)
+	case out.Status == prefix.Unavailable, out.Status == prefix.NoQuery && out.Reason != prefix.NoBlocks:
+		m.Outcome = PrefixUnavailable
+	}
+	return m, nil
+}
+
+func (x *Indexed) lookup(ctx context.Context, req *Request) (prefix.Outcome, error) {
+	p := prefix.Prompt{Tokens: req.TokenIDs, Salt: req.CacheSalt, LoRA: req.LoRA}
+	if req.Memo == nil {
+		return x.Source.Lookup(ctx, p)
+	}
+	return req.Memo.Lookup(ctx, x.Source, p)
+}
+
+// fill spreads matches over the candidates. An address that comes more than once
+// counts with its deepest match.
+func (x *Indexed) fill(matches []prefix.Match, candidates []*fleet.Engine, depths []uint32) {
+	byURL, _ := x.scratch.Get().(map[string]uint32)
+	if byURL == nil {
+		byURL = make(map[string]uint32)
+	}
+	for i := range matches {
+		m := &matches[i]
+		depth := uint32(min(max(m.Blocks, 0), math.MaxUint32))
+		byURL[m.Address] = max(byURL[m.Address], depth)
+	}
+	for i, e := range candidates {
+		depths[i] = byURL[e.URL()]
+	}
+	clear(byURL)
+	x.scratch.Put(byURL)
+}
+
 // invalidQuery makes a lookup's error a failure of selection, unless the context
 // ended or it is one already.
 func invalidQuery(ctx context.Context, err error, req *Request) error {
@@ -55,5 +113,9 @@ func invalidQuery(ctx context.Context, err error, req *Request) error {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
-	return &Error{Kind: InvalidSignal, Stage: req.Stage, Detail: "prefix lookup: " + err.Error()}
+	detail := "the prefix lookup failed"
+	if e, ok := errors.AsType[*prefix.InvalidError](err); ok {
+		detail = "the prefix source rejects the query: " + e.Code
+	}
+	return &Error{Kind: InvalidSignal, Stage: req.Stage, Detail: detail, Cause: err}
 }

@@ -143,3 +143,28 @@ func TestWalkAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestCheckNamesBucketAndStage(t *testing.T) {
+	cached, err := policy.NewCacheAware(policy.CacheOptions{
+		Prefixes: &policy.Indexed{}, Fallback: &policy.Random{},
+		Tuning: policy.CacheTuning{CandidateMin: 1, CandidateMax: 1, GuardFactor: 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pd := func(prefill, decode policy.Policy) *routing.Bucket {
+		return &routing.Bucket{ID: "long", Groups: routing.PDGroups{
+			Prefill: &routing.Group{Stage: fleet.Prefill, Policy: prefill},
+			Decode:  &routing.Group{Stage: fleet.Decode, Policy: decode},
+		}}
+	}
+	good := &routing.Resolver{Buckets: []*routing.Bucket{pd(cached, &policy.Random{})}}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	bad := &routing.Resolver{Buckets: []*routing.Bucket{pd(cached, &policy.Random{}), pd(cached, &policy.Sticky{Fallback: cached})}}
+	const want = "invalid_configuration (decode): bucket long: cache_aware cannot pick for the decode stage, which computes no prompt"
+	if err := bad.Check(); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
