@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"shunt/runtime/fleet"
@@ -275,10 +276,14 @@ func (o ownership) Match(_ context.Context, _ *policy.Request, candidates []*fle
 // door is an admission that refuses some engines.
 type door struct {
 	refuse []string
-	saw    []string
+
+	mu  sync.Mutex
+	saw []string
 }
 
 func (d *door) Check(e *fleet.Engine, m policy.Metrics) (policy.Limit, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.saw = append(d.saw, metricsText(e.ID(), m))
 	if slices.Contains(d.refuse, e.ID()) {
 		return "full", nil
