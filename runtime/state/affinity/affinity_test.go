@@ -120,8 +120,11 @@ func TestFirstRequestsConverge(t *testing.T) {
 	})
 	t.Run("redis", func(t *testing.T) {
 		s, n := startRedis(t), keys
-		if testing.Short() {
+		switch {
+		case testing.Short():
 			n = 200
+		case underRace:
+			n = 1000
 		}
 		o := affinity.RedisOptions{Timeout: 30 * time.Second}
 		converge(t, n, requests, s.store(o), s.store(o))

@@ -1,0 +1,6 @@
+//go:build race
+
+package affinity_test
+
+// underRace: everything is about ten times slower.
+const underRace = true
