@@ -76,3 +76,12 @@ func BytesOr(s *Size, def int64) int64 {
 	}
 	return s.Bytes()
 }
+
+// For returns the model's default policy for groups of a stage, and nil when it
+// has none.
+func (d *Defaults) For(stage string) *Policy {
+	if stage == "decode" {
+		return d.DecodePolicy
+	}
+	return d.Policy
+}
