@@ -74,13 +74,16 @@ func Start(opts Options) (*Engine, error) {
 	return e, nil
 }
 
-// open listens on addr and serves there.
+// open listens on addr and serves there. The first call settles the address,
+// later ones are for the same. Called like serve.
 func (e *Engine) open(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("enginetest: %w", err)
 	}
-	e.addr = l.Addr().String()
+	if e.addr == "" {
+		e.addr = l.Addr().String()
+	}
 	e.server = e.serve(l, e.routes())
 	return nil
 }
