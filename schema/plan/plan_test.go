@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -131,25 +132,20 @@ func TestDigestIsOfCompactBody(t *testing.T) {
 	}
 }
 
-func TestOrigin(t *testing.T) {
+func TestPlaces(t *testing.T) {
 	p := provenance()
-	f := func(pointer, want string) {
-		t.Helper()
-		file, line, ok := p.Origin(pointer)
-		if got := fmt.Sprint(file, " ", line, " ", ok); got != want {
-			t.Errorf("%s: %s, want %s", pointer, got, want)
-		}
+	p.Origins = append(p.Origins, plan.Origins{At: "/x", Lines: "a:1@7 b:x c  d:2@-1"})
+	want := map[string]plan.Place{
+		"/models/0/buckets/0/id":                           {File: "a.yaml", Line: 7},
+		"/models/0/buckets/0/rank":                         {File: "b.yaml", Line: 8},
+		"/models/0/buckets/0/groups/pd/prefill/worker_ids": {File: "a.yaml", Line: 9},
+		"/models/0/id":                                     {File: "a.yaml", Line: 2},
 	}
-	f("/models/0/buckets/0/id", "a.yaml 7 true")
-	f("/models/0/buckets/0/rank", "b.yaml 8 true")
-	f("/models/0/buckets/0/groups/pd/prefill/worker_ids", "a.yaml 9 true")
-	f("/models/0/id", "a.yaml 2 true")
-	f("/models/0/buckets/0/max", " 0 false")
-	f("/models/0/buckets/01/id", " 0 false")
+	if got := p.Places(); !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
 }
 
-// replace edits the file; once the digest is wrong, only mistakes found before
-// the digest check are seen.
 func TestLoadRefusesForm(t *testing.T) {
 	good := string(encoded(t, body()))
 	f := func(old, new, code, where, text string) {
