@@ -31,12 +31,13 @@ func Shape(ctx context.Context, t *source.Tree) diag.List {
 	var judges sync.WaitGroup
 	for range min(maxJudges, runtime.GOMAXPROCS(0), len(pieces)) {
 		judges.Go(func() {
+			j := judge{tree: t}
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(pieces) {
 					return
 				}
-				results[i] = judge(t, pieces[i])
+				results[i] = j.piece(pieces[i])
 			}
 		})
 	}

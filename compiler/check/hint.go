@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"cuelang.org/go/cue"
 )
 
 // nearest returns the known word that is most like a wrong one, and nothing
@@ -52,8 +50,8 @@ func editDistance(a, b string, most int) int {
 
 // describe returns the first sentence of what the schema says about a field,
 // or what the field takes.
-func describe(s cue.Value) string {
-	for _, group := range s.Doc() {
+func describe(p *place) string {
+	for _, group := range p.schema.Doc() {
 		text := strings.Join(strings.Fields(group.Text()), " ")
 		if text == "" {
 			continue
@@ -64,7 +62,7 @@ func describe(s cue.Value) string {
 		text = strings.TrimSuffix(text, ".")
 		return strings.ToLower(text[:1]) + text[1:]
 	}
-	return expected(s)
+	return p.expected()
 }
 
 // nameOf names a value in a message by the end of its path: a field by its

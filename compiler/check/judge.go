@@ -14,50 +14,94 @@ import (
 	"shunt/compiler/source"
 )
 
-// judge gives the verdict on a piece. Only when CUE refuses a part of it, the
+// judge gives verdicts, one piece after the other. It belongs to one goroutine.
+type judge struct {
+	tree *source.Tree
+	defs *definitions
+	// valid has the forms that CUE accepted, by place.
+	valid map[*place]map[string]bool
+}
+
+// renewAfter is how many values are judged in one CUE context. The memory of a
+// context grows with what is judged in it, by about 3 KiB a value, and a new
+// one costs about as much as a hundred values.
+const renewAfter = 4000
+
+// piece gives the verdict on a piece. Only when CUE refuses a part of it, the
 // part is walked for an explanation.
-func judge(t *source.Tree, p piece) (out diag.List) {
+func (j *judge) piece(p piece) (out diag.List) {
 	defer func() {
 		if r := recover(); r != nil {
-			out.Add(diag.New(diag.Internal, t.Pos(pointer(p.parts[0].path)), "", fmt.Sprintf("the schema check failed: %v", r)))
+			j.defs = nil
+			at := pointer(p.parts[0].path)
+			out.Add(diag.New(diag.Internal, j.tree.Pos(at), at, fmt.Sprintf("the schema check failed: %v", r)))
 		}
 	}()
-	d, err := newDefinitions()
-	if err != nil {
-		return diag.List{diag.New(diag.Internal, diag.Pos{}, "", err.Error())}
-	}
-	s, ok := d.element(p.place)
-	if !ok {
-		// The piece that holds the list refuses it as a whole.
-		return nil
-	}
 	b := &builder{kept: p.kept}
 	for _, one := range p.parts {
-		if errs := b.verdict(d, s, one.node); len(errs) > 0 {
-			w := newWalker(t, d, p)
-			w.value(one.node, s, one.path, p.name())
-			w.uncovered(errs, len(s.Path().Selectors()), one.path)
+		if err := j.renew(); err != nil {
+			return diag.List{diag.New(diag.Internal, diag.Pos{}, "", err.Error())}
+		}
+		s := j.defs.at(p.steps)
+		if s == nil {
+			// The piece that holds the list refuses it as a whole.
+			return nil
+		}
+		if len(p.parts) > 1 && j.known(b, s, one.node) {
+			continue
+		}
+		if errs := b.verdict(j.defs, s, one.node); len(errs) > 0 {
+			w := &walker{builder: b, tree: j.tree, defs: j.defs}
+			w.value(one.node, s, one.path)
+			w.uncovered(errs, len(s.schema.Path().Selectors()), one.path)
 			out = append(out, w.out...)
 		}
 	}
 	return out
 }
 
-// name is the key under which the walker keeps what it learns about the schema
-// of the piece.
-func (p *piece) name() string {
-	var b strings.Builder
-	for _, s := range p.place {
-		b.WriteByte('/')
-		b.WriteString(s.name)
+// renew makes a new context when the old one is used up.
+func (j *judge) renew() error {
+	if j.defs != nil && j.defs.spent < renewAfter {
+		return nil
 	}
-	return b.String()
+	d, err := newDefinitions()
+	if err != nil {
+		return err
+	}
+	j.defs, j.valid = d, make(map[*place]map[string]bool)
+	return nil
+}
+
+// known reports whether a value is valid because its scalars are and CUE
+// accepted a value of its form before. The first value of a form is judged here.
+func (j *judge) known(b *builder, s *place, n *source.Node) bool {
+	if _, cut := b.kept[n]; cut {
+		return false
+	}
+	f := former{defs: j.defs}
+	if !f.value(n, s) {
+		return false
+	}
+	forms := j.valid[s]
+	if forms == nil {
+		forms = make(map[string]bool)
+		j.valid[s] = forms
+	}
+	ok, judged := forms[string(f.text)]
+	if !judged {
+		ok = len(b.verdict(j.defs, s, n)) == 0
+		forms[string(f.text)] = ok
+	}
+	return ok
 }
 
 // verdict returns CUE's errors about a value, none if it is valid.
-func (b *builder) verdict(d *definitions, s cue.Value, n *source.Node) []errors.Error {
-	v := s.Unify(d.context.BuildExpr(b.expr(n)))
-	err := v.Validate(cue.Concrete(true), cue.Final())
+func (b *builder) verdict(d *definitions, s *place, n *source.Node) []errors.Error {
+	expr := b.expr(n)
+	d.spent += b.built
+	b.built = 0
+	err := s.schema.Unify(d.context.BuildExpr(expr)).Validate(cue.Concrete(true), cue.Final())
 	if err == nil {
 		return nil
 	}
@@ -67,10 +111,13 @@ func (b *builder) verdict(d *definitions, s cue.Value, n *source.Node) []errors.
 // builder turns nodes into CUE syntax.
 type builder struct {
 	kept map[*source.Node]int
+	// built counts the values since it was last reset.
+	built int
 }
 
 // expr returns a node as a CUE expression that is only data.
 func (b *builder) expr(n *source.Node) ast.Expr {
+	b.built++
 	switch n.Kind {
 	case source.Struct:
 		s := &ast.StructLit{Elts: make([]ast.Decl, len(n.Fields))}

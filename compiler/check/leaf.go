@@ -12,22 +12,22 @@ import (
 )
 
 // null reports a null, which no field takes.
-func (w *walker) null(n *source.Node, s cue.Value, path []string) {
+func (w *walker) null(n *source.Node, p *place, path []string) {
 	d := w.report(diag.NullValue, n, path, fmt.Sprintf("%s is null", nameOf(path)))
-	d.Hint = "remove the field, or write " + expected(s)
-	if s.IncompleteKind() == cue.ListKind {
+	d.Hint = "remove the field, or write " + p.expected()
+	if p.kind == cue.ListKind {
 		d.Hint += "; [] is an empty one"
 	}
 }
 
 // wrongType reports a value of a kind that its field does not take.
-func (w *walker) wrongType(n *source.Node, s cue.Value, path []string) {
+func (w *walker) wrongType(n *source.Node, p *place, path []string) {
 	got := n.Kind.String()
 	if n.Kind == source.Number || n.Kind == source.Bool {
 		got = n.Text
 	}
-	d := w.report(diag.WrongType, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), expected(s), got))
-	kind := s.IncompleteKind()
+	d := w.report(diag.WrongType, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), p.expected(), got))
+	kind := p.kind
 	switch {
 	case kind == cue.BoolKind && n.Kind == source.String:
 		d.Hint = boolHint(n.Text)
@@ -35,7 +35,7 @@ func (w *walker) wrongType(n *source.Node, s cue.Value, path []string) {
 		d.Hint = "remove the quotes"
 	case kind == cue.IntKind && n.Kind == source.Number:
 		d.Hint = "write the number without a point or an exponent"
-	case kind == cue.StringKind && n.Kind == source.Number && formOf(s) == "":
+	case kind == cue.StringKind && n.Kind == source.Number && p.form() == "":
 		d.Hint = "quote it to make it a string"
 	case kind == cue.ListKind:
 		d.Hint = "write a list, such as [ ... ], even for one element"
@@ -57,25 +57,21 @@ func isNumber(text string) bool {
 	return err == nil
 }
 
-// scalar holds a scalar of the right kind against its schema.
-func (w *walker) scalar(n *source.Node, s cue.Value, path []string) {
-	v := s.Unify(w.defs.context.BuildExpr(scalar(n.Kind, n.Text)))
-	if v.Validate(cue.Concrete(true), cue.Final()) == nil {
-		return
-	}
-	if words := wordsOf(s); len(words) > 0 {
+// scalar reports a scalar of the right kind that CUE refuses.
+func (w *walker) scalar(n *source.Node, p *place, path []string) {
+	if words := p.enumeration(); len(words) > 0 {
 		w.unknownWord(n, words, path)
 		return
 	}
 	switch n.Kind {
 	case source.Number:
 		code := diag.OutOfRange
-		if s.IsConcrete() {
+		if p.schema.IsConcrete() {
 			code = diag.UnknownValue
 		}
-		w.report(code, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), bounds(s, n.Text, expected(s)), shorten(n.Text)))
+		w.report(code, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), p.bounds(n.Text), shorten(n.Text)))
 	case source.String:
-		w.report(diag.BadSpelling, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), expected(s), strconv.Quote(shorten(n.Text))))
+		w.report(diag.BadSpelling, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), p.expected(), strconv.Quote(shorten(n.Text))))
 	default:
 		w.report(diag.OtherShape, n, path, fmt.Sprintf("%s cannot be %s", nameOf(path), n.Text))
 	}
@@ -95,55 +91,34 @@ func (w *walker) unknownWord(n *source.Node, words []string, path []string) {
 	}
 }
 
-// wordsOf lists the strings of an enumeration, and nothing for other schemas.
-func wordsOf(s cue.Value) []string {
-	op, alternatives := s.Expr()
-	if op != cue.OrOp {
-		op, alternatives = cue.Dereference(s).Expr()
-	}
-	if op != cue.OrOp {
-		return nil
-	}
-	var out []string
-	for _, a := range alternatives {
-		text, err := a.String()
-		if err != nil {
-			return nil
-		}
-		out = append(out, text)
-	}
-	return out
-}
-
-// expected says what a schema takes, as the object of a sentence.
-func expected(s cue.Value) string {
-	if form := formOf(s); form != "" {
+// expected says what a place takes, as the object of a sentence.
+func (p *place) expected() string {
+	if form := p.form(); form != "" {
 		return form
 	}
-	if words := wordsOf(s); len(words) > 0 {
+	if words := p.enumeration(); len(words) > 0 {
 		return "one of " + strings.Join(words, ", ")
 	}
-	if s.IsConcrete() && s.IncompleteKind()&cue.NumberKind != 0 {
-		return fmt.Sprint(s)
-	}
-	switch k := s.IncompleteKind(); {
-	case k == cue.BoolKind:
+	switch {
+	case p.kind&cue.NumberKind != 0 && p.schema.IsConcrete():
+		return fmt.Sprint(p.schema)
+	case p.kind == cue.BoolKind:
 		return "true or false"
-	case k == cue.IntKind:
+	case p.kind == cue.IntKind:
 		return "a whole number"
-	case k&cue.NumberKind != 0:
+	case p.kind&cue.NumberKind != 0:
 		return "a number"
-	case k == cue.StringKind:
+	case p.kind == cue.StringKind:
 		return "a string"
-	case k == cue.ListKind:
+	case p.kind == cue.ListKind:
 		return "a list"
 	}
 	return "an object"
 }
 
-// formOf returns the form that the definition of a value names, or nothing.
-func formOf(s cue.Value) string {
-	a := cue.Dereference(s).Attribute("form")
+// form returns the form that the definition of a value names, or nothing.
+func (p *place) form() string {
+	a := cue.Dereference(p.schema).Attribute("form")
 	text, err := a.String(0)
 	if err != nil {
 		return ""
@@ -155,11 +130,10 @@ func formOf(s cue.Value) string {
 // accident, so it is named only to who exceeds it.
 const maxCount = "9007199254740991"
 
-// bounds says what numbers a schema takes; otherwise stands for a schema
-// without bounds.
-func bounds(s cue.Value, got, otherwise string) string {
+// bounds says what numbers a place takes.
+func (p *place) bounds(got string) string {
 	b := map[cue.Op]string{}
-	collectBounds(cue.Dereference(s), b)
+	collectBounds(cue.Dereference(p.schema), b)
 	var out []string
 	for _, k := range [...]struct {
 		op   cue.Op
@@ -175,7 +149,7 @@ func bounds(s cue.Value, got, otherwise string) string {
 		}
 	}
 	if len(out) == 0 {
-		return otherwise
+		return p.expected()
 	}
 	return strings.Join(out, " and ")
 }

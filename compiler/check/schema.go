@@ -17,7 +17,10 @@ import (
 type definitions struct {
 	context *cue.Context
 	all     cue.Value
-	config  cue.Value
+	config  *place
+	policy  *place
+	// spent counts the values that were evaluated in the context.
+	spent int
 }
 
 // newDefinitions evaluates the embedded schema. It fails only when the schema
@@ -35,9 +38,12 @@ func newDefinitions() (*definitions, error) {
 	}
 	d := &definitions{context: cuecontext.New()}
 	d.all = d.context.BuildInstance(instance)
-	d.config = d.all.LookupPath(cue.ParsePath("#Config"))
-	if err := d.config.Err(); err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
+	for at, name := range map[**place]string{&d.config: "#Config", &d.policy: "#Policy"} {
+		v := d.all.LookupPath(cue.ParsePath(name))
+		if err := v.Err(); err != nil && v.IncompleteKind() == cue.BottomKind && !v.Exists() {
+			return nil, fmt.Errorf("schema: %w", err)
+		}
+		*at = newPlace(v)
 	}
 	return d, nil
 }
@@ -49,28 +55,20 @@ func (d *definitions) legacy(section, name string) (string, bool) {
 	return text, err == nil
 }
 
-// element returns the schema of a value by its place: the definition of a list
-// element is looked up, so that the paths of its errors start there.
-func (d *definitions) element(place []step) (cue.Value, bool) {
-	v := d.config
-	for _, s := range place {
+// at returns the place that steps lead to, and nil when the schema has none.
+func (d *definitions) at(steps []step) *place {
+	p := d.config
+	for _, s := range steps {
 		if s.element {
-			v = v.LookupPath(cue.MakePath(cue.AnyIndex))
+			p = p.element()
+		} else if f := p.object().find(s.name); f != nil {
+			p = f.place
 		} else {
-			v = field(v, s.name)
+			return nil
 		}
-		if !v.Exists() {
-			return v, false
+		if p == nil {
+			return nil
 		}
 	}
-	return cue.Dereference(v), true
-}
-
-// field returns the schema of a field, whether it is required or optional.
-func field(v cue.Value, name string) cue.Value {
-	s := cue.Str(name)
-	if f := v.LookupPath(cue.MakePath(s.Required())); f.Exists() {
-		return f
-	}
-	return v.LookupPath(cue.MakePath(s.Optional()))
+	return p
 }

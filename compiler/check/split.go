@@ -1,14 +1,14 @@
 package check
 
 import (
+	"slices"
 	"strconv"
 
 	"shunt/compiler/source"
 )
 
-// pieceWeight is about how many values are judged in one CUE context. The
-// memory of a context grows with what is judged in it, by about 3 KiB a value,
-// and a new one costs about as much as a hundred values.
+// pieceWeight is about how many values are one piece: enough to be worth the
+// start, few enough that pieces share processors evenly.
 const pieceWeight = 4000
 
 // step is one level of a place in the schema: a field by name, or the elements
@@ -21,7 +21,7 @@ type step struct {
 // piece is some values of a configuration that have the same schema and are
 // judged together.
 type piece struct {
-	place []step
+	steps []step
 	parts []part
 	// kept has, for lists whose elements are spread over other pieces, how
 	// many of them are judged as part of the list.
@@ -70,29 +70,29 @@ func (s *splitter) weight(n *source.Node) int {
 }
 
 // cut cuts the long lists in n and returns the weight that stays.
-func (s *splitter) cut(n *source.Node, place []step, path []string) int {
+func (s *splitter) cut(n *source.Node, steps []step, path []string) int {
 	if s.weight(n) <= pieceWeight {
 		return s.weight(n)
 	}
 	rest := 1
 	for i := range n.Fields {
 		f := &n.Fields[i]
-		rest += s.cut(f.Value, extend(place, step{name: f.Name}), extend(path, f.Name))
+		rest += s.cut(f.Value, extend(steps, step{name: f.Name}), extend(path, f.Name))
 	}
 	if len(n.Elems) == 0 {
 		return rest
 	}
-	place = extend(place, step{element: true})
-	rest += s.cut(n.Elems[0], place, extend(path, "0"))
+	steps = extend(steps, step{element: true})
+	rest += s.cut(n.Elems[0], steps, extend(path, "0"))
 	s.kept[n] = 1
 	weight, open := 0, false
 	for i := 1; i < len(n.Elems); i++ {
 		e := n.Elems[i]
 		p := part{node: e, path: extend(path, strconv.Itoa(i))}
-		w := s.cut(e, place, p.path)
+		w := s.cut(e, steps, p.path)
 		// Cutting e may have appended pieces, which ends the open one.
-		if !open || weight > pieceWeight || !samePlace(s.pieces[len(s.pieces)-1].place, place) {
-			s.pieces = append(s.pieces, piece{place: place, kept: s.kept})
+		if !open || weight > pieceWeight || !slices.Equal(s.pieces[len(s.pieces)-1].steps, steps) {
+			s.pieces = append(s.pieces, piece{steps: steps, kept: s.kept})
 			weight, open = 0, true
 		}
 		last := &s.pieces[len(s.pieces)-1]
@@ -100,18 +100,6 @@ func (s *splitter) cut(n *source.Node, place []step, path []string) int {
 		weight += w
 	}
 	return rest
-}
-
-func samePlace(a, b []step) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // extend returns a copy of s with x at its end, so that siblings do not share
