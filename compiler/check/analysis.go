@@ -23,7 +23,7 @@ func (r *rules) sound(m *modelAt) bool {
 	for i := range r.list {
 		switch r.list[i].Code {
 		case diag.DuplicateEngine, diag.DuplicateBucket, diag.OneKind, diag.UnknownEngine, diag.WrongRole,
-			diag.LimitOrder, diag.MixedEngines, diag.NoCatchAll:
+			diag.LimitOrder, diag.MixedEngines, diag.NoCatchAll, diag.ListLength:
 			if rest, ok := strings.CutPrefix(r.list[i].Path, m.at); ok && (rest == "" || rest[0] == '/') {
 				return false
 			}

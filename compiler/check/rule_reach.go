@@ -40,7 +40,7 @@ func ruleReach(r *rules) {
 		}
 		for i := range used {
 			if !used[i] {
-				r.add(diag.IdleEngine, m.engineAt(i), fmt.Sprintf("engine %q is in no group, so it never receives a request", m.engines[i].ID)).
+				r.add(diag.IdleEngine, m.engineAt(i)+"/id", fmt.Sprintf("engine %q is in no group, so it never receives a request", m.engines[i].ID)).
 					Hint = "add it to a group, or remove it"
 			}
 		}

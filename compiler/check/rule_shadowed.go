@@ -41,9 +41,9 @@ func ruleShadowed(r *rules) {
 			}
 			if j := slices.IndexFunc(open, func(a int) bool { return m.shadows(a, i, byBucket) }); j >= 0 {
 				first := &m.buckets()[open[j]]
-				f := r.add(diag.ShadowedBucket, m.bucketAt(i), fmt.Sprintf("bucket %q is never used: bucket %q comes first, takes the same requests and has the same engines", m.buckets()[i].ID, first.ID))
+				f := r.add(diag.ShadowedBucket, m.bucketAt(i)+"/id", fmt.Sprintf("bucket %q is never used: bucket %q comes first, takes the same requests and has the same engines", m.buckets()[i].ID, first.ID))
 				f.Hint = "remove it, change its range or rank, or give the earlier bucket admission limits"
-				r.also(f, m.bucketAt(open[j]), fmt.Sprintf("bucket %q is here", first.ID))
+				r.also(f, m.bucketAt(open[j])+"/id", fmt.Sprintf("bucket %q is here", first.ID))
 				continue
 			}
 			limited := slices.ContainsFunc(byBucket[i], func(g groupAt) bool { return m.limited(&g) })
@@ -60,11 +60,10 @@ func (m *modelAt) capacity(i int) int64 {
 }
 
 // shadows reports whether bucket a takes whatever bucket b takes, with whatever
-// engines b has.
+// engines b has. Their capacities are equal, so their longest inputs are too.
 func (m *modelAt) shadows(a, b int, groups [][]groupAt) bool {
 	x, y := &m.buckets()[a], &m.buckets()[b]
 	if config.Or(x.Limits.Min, 0) > config.Or(y.Limits.Min, 0) ||
-		config.Or(x.Limits.Max, math.MaxInt64) < config.Or(y.Limits.Max, math.MaxInt64) ||
 		config.Or(x.MaxContextTokens, math.MaxInt64) < config.Or(y.MaxContextTokens, math.MaxInt64) ||
 		len(groups[a]) != len(groups[b]) {
 		return false

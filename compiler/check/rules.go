@@ -136,9 +136,13 @@ func (r *rules) intact(path string) bool {
 }
 
 // add reports a finding at the value of a path. The pointer is valid until the
-// next one.
+// next one. An object or list is not underlined, since it may have many lines.
 func (r *rules) add(code diag.Code, path, message string) *diag.Finding {
-	return r.addAt(code, r.tree.Pos(path), path, message)
+	f := r.addAt(code, r.tree.Pos(path), path, message)
+	if n := r.tree.Node(path); n == nil || n.Kind == source.Struct || n.Kind == source.List {
+		f.End = diag.Pos{}
+	}
+	return f
 }
 
 // addKey reports a finding at the name of the field of a path.

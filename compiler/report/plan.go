@@ -228,8 +228,8 @@ type Value struct {
 	Origin string `json:"origin"`
 }
 
-// Values lists every value of a plan's body in its order. Lists of plain values
-// count as one.
+// Values lists every value of a plan's body in its order. Lists of engines, label
+// names and runs count as one.
 func Values(d *plan.Document) ([]Value, error) {
 	body, err := json.Marshal(&d.Body)
 	if err != nil {
@@ -252,8 +252,7 @@ type valueLister struct {
 
 // list reads one value and adds what it holds.
 func (v *valueLister) list(pointer string) error {
-	if strings.HasSuffix(pointer, "/worker_ids") || strings.HasSuffix(pointer, "/match_labels") ||
-		strings.HasSuffix(pointer, "/runs") || strings.Contains(pointer, "/requires/") {
+	if strings.HasSuffix(pointer, "/worker_ids") || strings.HasSuffix(pointer, "/match_labels") || strings.HasSuffix(pointer, "/runs") {
 		var raw json.RawMessage
 		if err := v.dec.Decode(&raw); err != nil {
 			return err
