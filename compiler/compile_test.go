@@ -266,6 +266,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add("c.yaml", asYAML)
 	f.Add("c.json", asJSON)
 	f.Add("c.cue", asCUE)
+	f.Add("\xff.cue", asCUE)
 	f.Fuzz(func(t *testing.T, name, text string) {
 		if len(text) > 1<<14 {
 			return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Seal makes the document of a finished body. It takes over body and provenance;
@@ -11,6 +12,10 @@ import (
 func Seal(body Body, prov Provenance) (*Document, error) {
 	d := &Document{Format: Format, Body: body, Provenance: prov}
 	fill(d)
+	// File names may be any bytes, and JSON has only UTF-8.
+	for i := range d.Provenance.Sources {
+		d.Provenance.Sources[i].Path = strings.ToValidUTF8(d.Provenance.Sources[i].Path, "\uFFFD")
+	}
 	if err := Validate(&d.Body); err != nil {
 		return nil, err
 	}
