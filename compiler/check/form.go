@@ -1,25 +1,40 @@
 package check
 
 import (
+	"slices"
 	"strconv"
 
 	"shunt/compiler/source"
 )
 
-// former finds the form of a value: which fields it has, how many elements, and
-// the words that decide what else it may have. The schema has no rule between
-// two scalars (a test holds it to that), so values of one form are valid
-// together, when one of them is and when the scalars of each are. This is what
-// makes ten thousand buckets affordable: CUE judges each form once and each
-// scalar once.
+// former finds the forms of values: which fields they have, how many elements,
+// and the words that decide what else they may have. The schema has no rule
+// between two scalars (a test holds it to that), so the values of one form are
+// valid together, when one of them is and when every scalar is. This is what
+// makes ten thousand buckets affordable: CUE judges each form once, and the
+// scalars of many values as one list.
 type former struct {
-	defs *definitions
-	text []byte
+	*builder
+	// forms has one value for each form.
+	forms map[string]*source.Node
+	// scalars are those of all values, by place.
+	scalars map[*place]map[scalarKey]struct{}
+	text    []byte
 }
 
-// value appends the form of n. It returns false for a value that has to be
-// judged as a whole, because it has something that the schema does not know or
-// a scalar that CUE refuses.
+// add adds a value. It returns false when the value has something that the
+// schema does not know, and so has no form.
+func (f *former) add(n *source.Node, p *place) bool {
+	f.text = f.text[:0]
+	if !f.value(n, p) {
+		return false
+	}
+	if _, ok := f.forms[string(f.text)]; !ok {
+		f.forms[string(f.text)] = n
+	}
+	return true
+}
+
 func (f *former) value(n *source.Node, p *place) bool {
 	p = p.narrow(n.Kind)
 	if !p.takes(n) {
@@ -34,7 +49,7 @@ func (f *former) value(n *source.Node, p *place) bool {
 			return false
 		}
 		f.text = append(f.text, '[')
-		for _, c := range n.Elems {
+		for _, c := range f.elems(n) {
 			if !f.value(c, e) {
 				return false
 			}
@@ -45,8 +60,15 @@ func (f *former) value(n *source.Node, p *place) bool {
 	f.text = append(f.text, '0'+byte(n.Kind))
 	if p.enumeration() != nil || n.Kind == source.Bool {
 		f.text = strconv.AppendQuote(f.text, n.Text)
+		return true
 	}
-	return p.accepts(f.defs, n)
+	set := f.scalars[p]
+	if set == nil {
+		set = make(map[scalarKey]struct{})
+		f.scalars[p] = set
+	}
+	set[scalarKey{n.Kind, n.Text}] = struct{}{}
+	return true
 }
 
 func (f *former) structure(n *source.Node, p *place) bool {
@@ -69,4 +91,30 @@ func (f *former) structure(n *source.Node, p *place) bool {
 	}
 	f.text = append(f.text, '}')
 	return true
+}
+
+// valid reports whether CUE accepts every form and every scalar that was added.
+func (f *former) valid(d *definitions, p *place) bool {
+	for _, n := range f.forms {
+		if len(f.verdict(d, p, n)) > 0 {
+			return false
+		}
+	}
+	for at, set := range f.scalars {
+		keys := make([]scalarKey, 0, len(set))
+		for k := range set {
+			keys = append(keys, k)
+		}
+		if !at.acceptAll(d, keys) {
+			return false
+		}
+	}
+	return true
+}
+
+// allValid judges many values of one place by their forms. It answers no when
+// one of them is not valid or has no form.
+func allValid(b *builder, d *definitions, p *place, parts []part) bool {
+	f := &former{builder: b, forms: make(map[string]*source.Node), scalars: make(map[*place]map[scalarKey]struct{})}
+	return !slices.ContainsFunc(parts, func(one part) bool { return !f.add(one.node, p) }) && f.valid(d, p)
 }

@@ -18,8 +18,6 @@ import (
 type judge struct {
 	tree *source.Tree
 	defs *definitions
-	// valid has the forms that CUE accepted, by place.
-	valid map[*place]map[string]bool
 }
 
 // renewAfter is how many values are judged in one CUE context. The memory of a
@@ -38,7 +36,7 @@ func (j *judge) piece(p piece) (out diag.List) {
 		}
 	}()
 	b := &builder{kept: p.kept}
-	for _, one := range p.parts {
+	for i, one := range p.parts {
 		if err := j.renew(); err != nil {
 			return diag.List{diag.New(diag.Internal, diag.Pos{}, "", err.Error())}
 		}
@@ -47,8 +45,8 @@ func (j *judge) piece(p piece) (out diag.List) {
 			// The piece that holds the list refuses it as a whole.
 			return nil
 		}
-		if len(p.parts) > 1 && j.known(b, s, one.node) {
-			continue
+		if i == 0 && len(p.parts) > 1 && allValid(b, j.defs, s, p.parts) {
+			return nil
 		}
 		if errs := b.verdict(j.defs, s, one.node); len(errs) > 0 {
 			w := &walker{builder: b, tree: j.tree, defs: j.defs}
@@ -69,31 +67,8 @@ func (j *judge) renew() error {
 	if err != nil {
 		return err
 	}
-	j.defs, j.valid = d, make(map[*place]map[string]bool)
+	j.defs = d
 	return nil
-}
-
-// known reports whether a value is valid because its scalars are and CUE
-// accepted a value of its form before. The first value of a form is judged here.
-func (j *judge) known(b *builder, s *place, n *source.Node) bool {
-	if _, cut := b.kept[n]; cut {
-		return false
-	}
-	f := former{defs: j.defs}
-	if !f.value(n, s) {
-		return false
-	}
-	forms := j.valid[s]
-	if forms == nil {
-		forms = make(map[string]bool)
-		j.valid[s] = forms
-	}
-	ok, judged := forms[string(f.text)]
-	if !judged {
-		ok = len(b.verdict(j.defs, s, n)) == 0
-		forms[string(f.text)] = ok
-	}
-	return ok
 }
 
 // verdict returns CUE's errors about a value, none if it is valid.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 
 	"shunt/compiler/source"
 )
@@ -234,11 +235,26 @@ func (p *place) accepts(d *definitions, n *source.Node) bool {
 	if p.verdict == nil {
 		p.verdict = make(map[scalarKey]bool)
 	}
+	ok := valid(p.schema, d, scalar(n.Kind, n.Text))
 	d.spent++
-	v := p.schema.Unify(d.context.BuildExpr(scalar(n.Kind, n.Text)))
-	ok := v.Validate(cue.Concrete(true), cue.Final()) == nil
 	p.verdict[key] = ok
 	return ok
+}
+
+// acceptAll reports CUE's verdict on many scalars together, as a list of what
+// the place takes, which is cheaper than one by one.
+func (p *place) acceptAll(d *definitions, keys []scalarKey) bool {
+	list := &ast.ListLit{Elts: make([]ast.Expr, len(keys))}
+	for i, k := range keys {
+		list.Elts[i] = scalar(k.kind, k.text)
+	}
+	d.spent += len(keys)
+	all := d.list.FillPath(cue.MakePath(cue.Def("Element")), p.schema)
+	return valid(all.LookupPath(cue.MakePath(cue.Str("all"))), d, list)
+}
+
+func valid(s cue.Value, d *definitions, expr ast.Expr) bool {
+	return s.Unify(d.context.BuildExpr(expr)).Validate(cue.Concrete(true), cue.Final()) == nil
 }
 
 // takes reports whether the place takes values of the kind of a node.

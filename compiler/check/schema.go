@@ -19,6 +19,8 @@ type definitions struct {
 	all     cue.Value
 	config  *place
 	policy  *place
+	// list is a list of anything, whose element can be filled in.
+	list cue.Value
 	// spent counts the values that were evaluated in the context.
 	spent int
 }
@@ -38,6 +40,7 @@ func newDefinitions() (*definitions, error) {
 	}
 	d := &definitions{context: cuecontext.New()}
 	d.all = d.context.BuildInstance(instance)
+	d.list = d.context.CompileString("#Element: _, all: [...#Element]")
 	for at, name := range map[**place]string{&d.config: "#Config", &d.policy: "#Policy"} {
 		v := d.all.LookupPath(cue.ParsePath(name))
 		if err := v.Err(); err != nil && v.IncompleteKind() == cue.BottomKind && !v.Exists() {
