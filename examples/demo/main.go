@@ -14,7 +14,8 @@ import (
 )
 
 // limit bounds the demonstration without --keep and --exec, so that whatever
-// goes wrong does not hang a build.
+// goes wrong does not hang a build. Compiling the commands does not count: a
+// machine that never built them may need longer.
 const limit = 60 * time.Second
 
 // example is the configuration that is shown, relative to the root.
@@ -63,12 +64,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // demonstrate starts the stack, uses it and always stops it again.
 func demonstrate(ctx context.Context, o options, out io.Writer) (err error) {
 	began := time.Now()
-	limited := ctx
-	if !o.keep && o.exec == "" {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("not finished within %s", limit))
-		defer cancel()
-	}
 	if _, err := os.Stat(example); err != nil {
 		return fmt.Errorf("run this from the root of the repository: %w", err)
 	}
@@ -84,6 +79,15 @@ func demonstrate(ctx context.Context, o options, out io.Writer) (err error) {
 			s.showLogs()
 		}
 	}()
+	if err := s.step(ctx, "Build the commands", s.build); err != nil {
+		return err
+	}
+	limited := ctx
+	if !o.keep && o.exec == "" {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("not finished within %s", limit))
+		defer cancel()
+	}
 	if err := s.start(limited); err != nil {
 		return err
 	}
@@ -124,12 +128,18 @@ Running until Ctrl-C. Try, in another terminal:
   curl %[4]s/_sim/requests                                                  # what it received
 
 The plan is %[6]s, made from %[7]s.
-`, s.url, model, s.admin, s.engines[0].URL, s.engines[0].ID, s.plan, s.config)
+`, s.url, model, s.admin, s.engines[4].URL, s.engines[4].ID, s.plan, s.config)
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(s.out, "\nStopping.")
 		return nil
 	case p := <-s.failed:
+		// Ctrl-C in a terminal reaches all processes at about the same time.
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(200 * time.Millisecond):
+		}
 		return fmt.Errorf("%s ended: %w", p.name, p.err)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,10 +66,13 @@ func (s *stack) requests(ctx context.Context) error {
 
 // scenario shows what the plan says about a request, sends it and compares.
 func (s *stack) scenario(ctx context.Context, n int, sc scenario) error {
-	body := chatBody(sc)
-	fmt.Fprintf(s.out, "\n== %s: %d KiB, about %d tokens, and %d for the answer\n",
-		sc.title, (len(body)+512)/1024, len(body)/bytesPerToken, sc.output)
-	if err := s.explain(ctx, n, body, sc); err != nil {
+	body, err := chatBody(sc)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "\n== %s: %d bytes, about %d tokens, and %d for the answer\n",
+		sc.title, len(body), len(body)/bytesPerToken, sc.output)
+	if err := s.explain(ctx, n, body, sc.status == http.StatusOK); err != nil {
 		return err
 	}
 	before, err := s.received(ctx)
@@ -99,29 +104,32 @@ func (s *stack) scenario(ctx context.Context, n int, sc scenario) error {
 }
 
 // chatBody makes a chat of the scenario's size.
-func chatBody(sc scenario) []byte {
-	body, err := json.Marshal(map[string]any{
+func chatBody(sc scenario) ([]byte, error) {
+	return json.Marshal(map[string]any{
 		"model": model, "stream": true, "max_tokens": sc.output,
 		"stream_options": map[string]any{"include_usage": true},
 		"messages": []any{map[string]any{
 			"role": "user", "content": strings.TrimSpace(strings.Repeat("lorem ", sc.words)),
 		}},
 	})
-	if err != nil {
-		panic(err) // the value above has a JSON form
-	}
-	return body
 }
 
-// explain asks the offline tool about a request of the same length.
-func (s *stack) explain(ctx context.Context, n int, body []byte, sc scenario) error {
-	path := filepath.Join(s.dir, fmt.Sprintf("request-%d.json", n))
-	text := fmt.Sprintf(`{"model": %q, "input_tokens": %d, "max_output_tokens": %d}`+"\n",
-		model, len(body)/bytesPerToken, sc.output)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+// explain asks the offline tool what the plan does with the same body. The tool
+// exits with 1 when no bucket takes the request.
+func (s *stack) explain(ctx context.Context, n int, body []byte, fits bool) error {
+	path := filepath.Join(s.dir, fmt.Sprintf("chat-%d.json", n))
+	if err := os.WriteFile(path, body, 0o600); err != nil {
 		return err
 	}
-	return s.tool(ctx, s.path("shunt"), "explain", "--plan", s.plan, "--request", path)
+	err := s.tool(ctx, s.path("shunt"), "explain", "--plan", s.plan, "--body", path)
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	switch {
+	case fits:
+		return err
+	case !failed || exit.ExitCode() != 1:
+		return fmt.Errorf("shunt explain ended with %v, want exit status 1", err)
+	}
+	return nil
 }
 
 func (s *stack) send(ctx context.Context, body []byte) (*http.Response, error) {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -55,25 +56,26 @@ type stack struct {
 	failed    chan *process // one that ended too early
 }
 
-// start brings the stack up, step by step.
+// start brings the stack up, once the commands are there.
 func (s *stack) start(ctx context.Context) error {
 	s.failed = make(chan *process, 1)
-	for _, step := range []struct {
-		title string
-		do    func(context.Context) error
-	}{
-		{"Build the commands", s.build},
-		{"Start 8 simulated engines", s.startEngines},
-		{"Write the example with their addresses, check and compile it", s.compile},
-		{"Serve the plan", s.serve},
-	} {
-		began := time.Now()
-		fmt.Fprintf(s.out, "== %s\n", step.title)
-		if err := step.do(ctx); err != nil {
-			return cause(ctx, err)
-		}
-		fmt.Fprintf(s.out, "   %.1f s\n", time.Since(began).Seconds())
+	if err := s.step(ctx, "Start 8 simulated engines", s.startEngines); err != nil {
+		return err
 	}
+	if err := s.step(ctx, "Write the example with their addresses, check and compile it", s.compile); err != nil {
+		return err
+	}
+	return s.step(ctx, "Serve the plan", s.serve)
+}
+
+// step does one thing under a heading and tells how long it took.
+func (s *stack) step(ctx context.Context, title string, do func(context.Context) error) error {
+	began := time.Now()
+	fmt.Fprintf(s.out, "== %s\n", title)
+	if err := do(ctx); err != nil {
+		return cause(ctx, err)
+	}
+	fmt.Fprintf(s.out, "   %.1f s\n", time.Since(began).Seconds())
 	return nil
 }
 
@@ -110,16 +112,26 @@ func (s *stack) path(name string) string {
 
 // tool shows and runs a command that ends by itself, and shows what it says.
 func (s *stack) tool(ctx context.Context, name string, args ...string) error {
+	text, err := s.output(ctx, name, args...)
+	s.print(text)
+	return err
+}
+
+// output shows and runs a command that ends by itself, and returns what it says.
+func (s *stack) output(ctx context.Context, name string, args ...string) (string, error) {
 	fmt.Fprintf(s.out, "   $ %s %s\n", filepath.Base(name), s.short(strings.Join(args, " ")))
-	cmd := exec.CommandContext(ctx, name, args...)
-	text, err := cmd.CombinedOutput()
-	for line := range strings.Lines(string(text)) {
+	text, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w", filepath.Base(name), err)
+	}
+	return string(text), err
+}
+
+// print shows what a command said.
+func (s *stack) print(text string) {
+	for line := range strings.Lines(text) {
 		fmt.Fprintf(s.out, "     %s", s.short(line))
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(name), err)
-	}
-	return nil
 }
 
 // short leaves the folder of this run out of a text.
@@ -248,7 +260,12 @@ func (s *stack) compile(ctx context.Context) error {
 	if err := s.tool(ctx, s.path("shunt"), "check", s.config); err != nil {
 		return err
 	}
-	return s.tool(ctx, s.path("shunt"), "compile", "-o", s.plan, s.config)
+	said, err := s.output(ctx, s.path("shunt"), "compile", "-o", s.plan, s.config)
+	if lines := slices.Collect(strings.Lines(said)); err == nil && len(lines) > 0 {
+		said = lines[len(lines)-1] // the rest is what check said
+	}
+	s.print(said)
+	return err
 }
 
 // serve starts the router on free ports and waits until it is ready.
