@@ -15,23 +15,27 @@ const maxFunctionLines = 100
 
 // checkHabits returns what breaks the habits of this code base: no init, no
 // package-level variable that changes, no panic, no exit outside main, no
-// function over the bound, and a doc.go in every package.
+// function over the bound, and a doc.go in every package of several files.
 func checkHabits(t *testing.T, root string) (problems []string) {
 	t.Helper()
 	files := goFiles(t, root, parser.ParseComments)
 	vars := make(map[string]map[string]bool)
-	documented := make(map[string]bool)
+	documented, count := make(map[string]bool), make(map[string]int)
 	for _, f := range files {
 		if f.test {
 			continue
 		}
+		count[f.pkg]++
 		if vars[f.pkg] == nil {
 			vars[f.pkg] = make(map[string]bool)
 		}
 		for _, name := range f.packageVars() {
 			vars[f.pkg][name] = true
 		}
-		if f.ast.Doc != nil && (strings.HasSuffix(f.name, "/doc.go") || f.ast.Name.Name == "main") {
+		documented[f.pkg] = documented[f.pkg] || f.ast.Doc != nil && strings.HasSuffix(f.name, "/doc.go")
+	}
+	for _, f := range files {
+		if alone := count[f.pkg] == 1; alone && f.ast.Doc != nil && !f.test {
 			documented[f.pkg] = true
 		}
 	}
@@ -110,7 +114,7 @@ func (h *habits) visit(n ast.Node) bool {
 func (h *habits) call(c *ast.CallExpr) {
 	switch fun := c.Fun.(type) {
 	case *ast.Ident:
-		if fun.Name == "panic" && fun.Obj == nil {
+		if fun.Name == "panic" && fun.Obj == nil && !cutsConnection(c) {
 			h.report(c, "panic")
 		}
 	case *ast.SelectorExpr:
@@ -119,6 +123,13 @@ func (h *habits) call(c *ast.CallExpr) {
 			h.report(c, "os.Exit outside a main package")
 		}
 	}
+}
+
+// cutsConnection knows the one panic that is an interface: net/http documents it
+// as the way for a handler to cut its connection.
+func cutsConnection(c *ast.CallExpr) bool {
+	sel, ok := c.Args[0].(*ast.SelectorExpr)
+	return ok && sel.Sel.Name == "ErrAbortHandler"
 }
 
 // assigned reports an assignment to a package-level variable, also to a part of
@@ -182,6 +193,7 @@ func TestHabitsCanFail(t *testing.T) {
 	f("func ok() { table := []int{2}; table[0]++; table = nil }", "")
 	f("func ok(panic func()) { panic() }", "")
 	f("func init() {}", "init function")
+	f("func ok() { panic(http.ErrAbortHandler) }", "")
 	f("func bad() { panic(1) }", "p.go:7: panic")
 	f("func bad() { os.Exit(1) }", "os.Exit")
 	f("func bad() { table[0] = 2 }", "assignment to package-level variable table")

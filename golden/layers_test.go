@@ -60,6 +60,7 @@ func layers() []layer {
 		{"cmd/shunt", []string{"schema/", "compiler/", "runtime/simulate", "runtime/prepare"}},
 		{"cmd/shuntd", []string{"runtime/app"}},
 		{"cmd/enginesim", []string{"runtime/enginetest"}},
+		{"examples/", nil},
 		{"golden", nil},
 		{"golden/", []string{"runtime/enginetest"}},
 	}
@@ -125,7 +126,7 @@ func goFiles(t *testing.T, root string, mode parser.Mode) []*file {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules") {
+		if d.IsDir() && p != root && outOfModule(p, d.Name()) {
 			return fs.SkipDir
 		}
 		if d.IsDir() || filepath.Ext(p) != ".go" {
@@ -147,6 +148,16 @@ func goFiles(t *testing.T, root string, mode parser.Mode) []*file {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// outOfModule reports whether a folder is no part of the module: hidden, test
+// data, packages of npm, or a module of its own.
+func outOfModule(p, name string) bool {
+	if strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(p, "go.mod"))
+	return err == nil
 }
 
 // checkLayers returns what is wrong with the imports of a tree.
