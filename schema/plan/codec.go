@@ -135,7 +135,7 @@ func checkFormat(data []byte) error {
 	case head.Format == nil:
 		return &Error{Code: CodeFormat, Pointer: "/format", Message: "the format is missing", Hint: hint}
 	case *head.Format != Format:
-		line, col := place(data, bytes.Index(data, []byte(*head.Format)))
+		line, col := place(data, bytes.Index(data, []byte(`"`+*head.Format+`"`)))
 		return &Error{
 			Code: CodeFormat, Pointer: "/format", Line: line, Column: col,
 			Message: fmt.Sprintf("format %q is not supported", *head.Format), Hint: hint,
