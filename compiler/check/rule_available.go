@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"strings"
 
 	"shunt/compiler/config"
 	"shunt/compiler/diag"
@@ -18,7 +19,11 @@ const (
 func ruleAvailable(r *rules) {
 	section := func(code diag.Code, path string, s *config.Section) {
 		if s != nil {
-			r.addKey(code, path, path[lastSlash(path)+1:]+" is not available yet").Hint = hintOf(code)
+			name := path[strings.LastIndexByte(path, '/')+1:]
+			if strings.HasPrefix(path, "/state/") {
+				name = "state." + name
+			}
+			r.addKey(code, path, name+" is not available yet").Hint = hintOf(code)
 		}
 	}
 	section(diag.NoPrefixState, "/state/prefix", r.cfg.State.Prefix)
@@ -42,7 +47,7 @@ func ruleAvailable(r *rules) {
 // slo refuses an ordering by service levels; disabled is what happens anyway.
 func (r *rules) slo(path string, mode *string) {
 	if mode != nil && *mode != "disabled" {
-		r.add(diag.NoSLO, path, fmt.Sprintf("%s %s is not available yet", path[lastSlash(path)+1:], *mode)).Hint = hintOf(diag.NoSLO)
+		r.add(diag.NoSLO, path, fmt.Sprintf("%s %s is not available yet", path[strings.LastIndexByte(path, '/')+1:], *mode)).Hint = hintOf(diag.NoSLO)
 	}
 }
 
@@ -63,17 +68,11 @@ func (r *rules) available(p policyAt) {
 	}
 }
 
-// hintOf returns the hint of the table of codes.
+// hintOf returns the hint of the table of codes in the form of a finding's.
 func hintOf(code diag.Code) string {
 	e, _ := diag.Lookup(code)
-	return e.Hint
-}
-
-// lastSlash is the index of the last slash of a path.
-func lastSlash(path string) int {
-	i := len(path) - 1
-	for i > 0 && path[i] != '/' {
-		i--
+	if e.Hint == "" {
+		return ""
 	}
-	return i
+	return strings.ToLower(e.Hint[:1]) + strings.TrimSuffix(e.Hint[1:], ".")
 }

@@ -60,7 +60,7 @@ func (r *rules) member(m *modelAt, stage plan.Role, path, id string) *diag.Findi
 
 // suggest names the engine that was probably meant, or those of the role.
 func (m *modelAt) suggest(id string, stage plan.Role) string {
-	best, least := "", len(id)/3+2
+	best, least := "", len(id)/3+1
 	var names []string
 	for i := range m.engines {
 		e := &m.engines[i]

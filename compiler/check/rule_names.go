@@ -33,7 +33,7 @@ func ruleNames(r *rules) {
 }
 
 func (r *rules) name(path, name string) {
-	if !plan.Printable(name) {
+	if !plan.Printable(name) && r.intact(path) {
 		r.add(diag.BadName, path, fmt.Sprintf("%q has characters that do not print", name))
 	}
 }

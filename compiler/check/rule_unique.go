@@ -48,7 +48,8 @@ func ruleEngineURLs(r *rules) {
 			}
 			normal, err := plan.NormalizeURL(raw)
 			if err != nil {
-				r.add(diag.BadURL, path, fmt.Sprintf("the URL %q %v", raw, err)).Hint = "write it like http://10.0.0.1:30000"
+				// The URL is not quoted: it may hold a password.
+				r.add(diag.BadURL, path, fmt.Sprintf("the URL of engine %q %v", m.engines[i].ID, err)).Hint = "write it like http://10.0.0.1:30000"
 				continue
 			}
 			if f := seen.see(normal, path, "the URL %q is used by two engines"); f != nil && normal != raw {

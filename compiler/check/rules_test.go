@@ -98,7 +98,7 @@ func TestEngines(t *testing.T) {
 	engines := func(list string) string {
 		return "version: 1\nmodels:\n- id: m\n  discovery: {static: {engines: [\n" + list + "]}}\n"
 	}
-	want(t, engines(`{id: A, url: "http://u:p@a", role: plain}`), `SH0219 5 <"http://u:p@a"> the URL "http://u:p@a" must not hold user`)
+	want(t, engines(`{id: A, url: "http://u:p@a", role: plain}`), `SH0219 5 <"http://u:p@a"> the URL of engine "A" must not hold user`)
 	want(t, engines(`{id: A, url: "http://a/v1", role: plain}`), `SH0219 5 <"http://a/v1">`)
 	want(t, engines("{id: A, url: \"http://a\", role: plain},\n{id: P, url: \"http://p\", role: prefill}"), `SH0210 6 <prefill> model "m" has plain and PD engines`)
 	want(t, engines(`{id: A, url: "http://a", role: plain, bootstrap_port: 1}`), `SH0212 5 <bootstrap_port> engine "A" is a plain engine and has a bootstrap port`)
@@ -196,7 +196,7 @@ models:
   buckets:
   - {id: a, ttft_ms: 1, tokens_per_second: 2, groups: {plain: {}}}
 `,
-		"SH0407 3 <prefix> prefix is not available yet", "SH0408 3 <affinity> affinity is not available yet",
+		"SH0407 3 <prefix> state.prefix is not available yet", "SH0408 3 <affinity> state.affinity is not available yet",
 		"SH0404 6 <tokenizer> tokenizer", "SH0405 7 <sampling> sampling", "SH0409 8 <affinity> affinity", "SH0406 10 <slo_first> tps_slo slo_first",
 		"SH0406 13 <ttft_ms> ttft_ms", "SH0406 13 <tokens_per_second> tokens_per_second")
 }
