@@ -38,7 +38,9 @@ func newDefinitions() (*definitions, error) {
 			return nil, fmt.Errorf("schema: %w", err)
 		}
 	}
-	d := &definitions{context: cuecontext.New()}
+	// The packages of CUE read CUE_DEBUG while they are initialised, before
+	// main can unset it, so every context is told to do without.
+	d := &definitions{context: cuecontext.New(cuecontext.CUE_DEBUG(""))}
 	d.all = d.context.BuildInstance(instance)
 	d.list = d.context.CompileString("#Element: _, all: [...#Element]")
 	for at, name := range map[**place]string{&d.config: "#Config", &d.policy: "#Policy"} {
