@@ -16,6 +16,7 @@ import (
 func vectorFiles() map[string]func(*testing.T, []byte) []string {
 	return map[string]func(*testing.T, []byte) []string{
 		"admission.json":  runScenarios,
+		"config.json":     runConfigs,
 		"groups.json":     runGroups,
 		"limits.json":     runLimits,
 		"load.json":       runScenarios,
