@@ -27,7 +27,7 @@ const (
 	DefaultDrainTimeoutMS = 30_000
 	// DefaultExposeDecision keeps engine names from clients.
 	DefaultExposeDecision = false
-	// DefaultLogLevel shows each change of state and no request.
+	// DefaultLogLevel shows each change of state and one line a request.
 	DefaultLogLevel = "info"
 	// DefaultLogFormat is for people.
 	DefaultLogFormat = "text"
