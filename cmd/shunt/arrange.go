@@ -15,6 +15,9 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	if len(args) < 2 || strings.HasPrefix(args[1], "-") {
 		return args, nil
 	}
+	if args[1] == "help" {
+		return helpFor(app, args)
+	}
 	command := app.Command(args[1])
 	if command == nil {
 		return nil, unknownCommand(app, args[1])
@@ -48,6 +51,17 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 		out = append(append(out, "--"), rest...)
 	}
 	return out, nil
+}
+
+// helpFor turns "help COMMAND" into "COMMAND --help".
+func helpFor(app *cli.App, args []string) ([]string, error) {
+	if len(args) == 2 {
+		return []string{args[0], "--help"}, nil
+	}
+	if len(args) > 3 || app.Command(args[2]) == nil {
+		return nil, unknownCommand(app, args[len(args)-1])
+	}
+	return []string{args[0], args[2], "--help"}, nil
 }
 
 // option reports whether a command has an option of that name and whether the
