@@ -71,10 +71,20 @@ func (w *walker) scalar(n *source.Node, p *place, path []string) {
 		}
 		w.report(code, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), p.bounds(n.Text), shorten(n.Text)))
 	case source.String:
-		w.report(diag.BadSpelling, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), p.expected(), strconv.Quote(shorten(n.Text))))
+		w.report(diag.BadSpelling, n, path, fmt.Sprintf("%s must be %s%s", nameOf(path), p.expected(), p.insteadOf(n.Text)))
 	default:
 		w.report(diag.OtherShape, n, path, fmt.Sprintf("%s cannot be %s", nameOf(path), n.Text))
 	}
+}
+
+// insteadOf quotes what was written, unless it may be or hold a secret, which
+// does not belong in the log of a build.
+func (p *place) insteadOf(text string) string {
+	secret := cue.Dereference(p.schema).Attribute("secret")
+	if secret.Err() == nil || strings.Contains(text, "://") && strings.Contains(text, "@") {
+		return ""
+	}
+	return ", not " + strconv.Quote(shorten(text))
 }
 
 // unknownWord reports a word that is not among those of its field.

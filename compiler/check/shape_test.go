@@ -193,6 +193,14 @@ func TestMistakes(t *testing.T) {
 	f("state:\n", "stats:\n", "68:1 SH0102", "did you mean \"state\"?")
 }
 
+func TestSecretsAreNotQuoted(t *testing.T) {
+	text := small + "  tokenizer: {path: \"\"}\nstate: {affinity: {redis: {url: \"hunter2\"}}, prefix: {remote: {endpoint: \"ftp://u:hunter2@host\"}}}\n"
+	got, l := shape(t, "a.yaml", text)
+	if want := "5:21 SH0107, 6:33 SH0107, 6:74 SH0107"; got != want || strings.Contains(fmt.Sprintf("%+v", l), "hunter2") {
+		t.Errorf("got %s, want %s\n%+v", got, want, l)
+	}
+}
+
 // TestOneRunFindsEverything has mistakes of which CUE alone reports about half,
 // because violated constraints hide missing and unknown fields.
 func TestOneRunFindsEverything(t *testing.T) {
