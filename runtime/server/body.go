@@ -16,32 +16,31 @@ import (
 // announced length is the client's word only.
 const firstRead = 64 << 10
 
-// readBody reads the whole body into a buffer with prepare.Slack to spare, in
-// bounded time.
+// readBody reads the whole body into a buffer with prepare.Slack to spare. The
+// scope has bounded the time for it; after a failure that bound stays.
 func (sc *scope) readBody(r *http.Request) ([]byte, *forward.Error) {
 	limit := sc.gen.Settings.maxBody()
 	rc := http.NewResponseController(sc.ResponseWriter)
-	if t := sc.gen.Settings.Timeouts.Request; t > 0 {
-		// A deadline left behind would look like a client that went away.
-		_ = rc.SetReadDeadline(sc.start.Add(t))
-		defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-	}
 	if r.ContentLength > limit {
 		sc.drain(r, rc, limit)
 		return nil, tooLarge()
 	}
 	body, err := readAll(r.Body, r.ContentLength, limit)
 	switch {
+	case err == nil:
+		// A deadline left behind would look like a client that went away.
+		_ = rc.SetReadDeadline(time.Time{})
+		return body, nil
 	case errors.Is(err, errTooLarge):
 		sc.drain(r, rc, limit)
 		return nil, tooLarge()
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	}
+	sc.Header()["Connection"] = []string{"close"}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, &forward.Error{Status: http.StatusRequestTimeout, Code: "request_timeout",
 			Message: "request body did not arrive in time", Cause: err}
-	case err != nil:
-		return nil, badRequest("request body could not be read", err)
 	}
-	return body, nil
+	return nil, badRequest("request body could not be read", err)
 }
 
 func tooLarge() *forward.Error {

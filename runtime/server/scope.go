@@ -72,22 +72,31 @@ func (sc *scope) begin(s *Server, w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header()[prepare.RequestID] = []string{sc.id}
 	s.opts.Meters.arrived(r)
-	sc.boundWrites()
+	sc.bound(r)
 }
 
 // writeGrace is how long after the stale limit its answer may still be written.
-const writeGrace = 5 * time.Second
+const writeGrace = time.Second
 
-// boundWrites keeps a client that does not read from holding the request for
-// longer than its stale limit. The deadline of the request before on the same
-// connection must not last in any case.
-func (sc *scope) boundWrites() {
-	var deadline time.Time
-	if sc.gen != nil && sc.gen.Settings.Timeouts.Stale > 0 {
-		deadline = sc.start.Add(sc.gen.Settings.Timeouts.Stale + writeGrace)
+// bound keeps a client that does not read from holding the request for longer
+// than its stale limit, and one that does not send from holding its connection:
+// net/http reads on after the handler. The write deadline of the request before
+// on the same connection must not last in any case; its read deadline does not.
+func (sc *scope) bound(r *http.Request) {
+	var write time.Time
+	var t forward.Timeouts
+	if sc.gen != nil {
+		t = sc.gen.Settings.Timeouts
+	}
+	if t.Stale > 0 {
+		write = sc.start.Add(t.Stale + writeGrace)
 	}
 	// Writers without deadlines belong to tests.
-	_ = http.NewResponseController(sc.ResponseWriter).SetWriteDeadline(deadline)
+	rc := http.NewResponseController(sc.ResponseWriter)
+	_ = rc.SetWriteDeadline(write)
+	if t.Request > 0 && r.ContentLength != 0 {
+		_ = rc.SetReadDeadline(sc.start.Add(t.Request))
+	}
 }
 
 // WriteHeader notes the final status.
