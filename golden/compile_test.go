@@ -3,13 +3,9 @@ package golden_test
 import (
 	"bytes"
 	"context"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"shunt/compiler"
-	"shunt/compiler/diag"
 	"shunt/compiler/report"
 	"shunt/compiler/source"
 	"shunt/golden"
@@ -39,18 +35,6 @@ func findings(t *testing.T, r compiler.Result) string {
 	return b.String()
 }
 
-// TestRules: each case of rules is a configuration that breaks a rule, has
-// something to warn about, or asks for what is not available yet.
-func TestRules(t *testing.T) {
-	golden.Run(t, "rules/*.txtar", func(t *testing.T, c *golden.Case) {
-		r := compileCase(c)
-		if (r.Plan == nil) != r.Findings.HasErrors() {
-			t.Errorf("plan made: %v", r.Plan != nil)
-		}
-		c.Want("findings", findings(t, r))
-	})
-}
-
 // TestPlans: each case of compile is a configuration and the bytes of its plan.
 func TestPlans(t *testing.T) {
 	golden.Run(t, "compile/*.txtar", func(t *testing.T, c *golden.Case) {
@@ -67,29 +51,4 @@ func TestPlans(t *testing.T) {
 		}
 		c.Want("plan.json", string(data))
 	})
-}
-
-// Every code of a rule, a warning or something not available yet has a case.
-func TestEveryRuleHasACase(t *testing.T) {
-	paths, err := filepath.Glob("rules/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all strings.Builder
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(data)
-	}
-	for _, e := range diag.Table() {
-		family := e.Code[:4]
-		if e.Code >= diag.DroppedPolicy && family == "SH04" || family != "SH02" && family != "SH03" && family != "SH04" || e.Code == diag.TooManyRuns {
-			continue // shape and input have cases of their own, and that one needs thousands of buckets
-		}
-		if !strings.Contains(all.String(), "["+string(e.Code)+"]") {
-			t.Errorf("%s %s: no case", e.Code, e.Title)
-		}
-	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"shunt/compiler/diag"
 )
@@ -61,7 +62,28 @@ func (r *Report) line(p diag.Pos) (string, bool) {
 	if len(lines) != 1 {
 		return "", false
 	}
-	return lines[0], true
+	return masked(lines[0]), true
+}
+
+// masked hides user information in the URLs of a line, byte for byte, so that
+// passwords do not get into the logs of a build. Places stay what they are.
+func masked(line string) string {
+	out := []byte(line)
+	for from := 0; ; {
+		i := strings.Index(line[from:], "://")
+		if i < 0 {
+			return string(out)
+		}
+		from += i + len("://")
+		end := strings.IndexAny(line[from:], "@/?# \t\"'")
+		if end < 0 || line[from+end] != '@' {
+			continue
+		}
+		for ; end > 0; end-- {
+			out[from] = '*'
+			from++
+		}
+	}
 }
 
 // counts names the numbers of findings by severity, for a summary line.

@@ -59,6 +59,12 @@ func TestExcerpt(t *testing.T) {
 	f("a: \x1b[31mX\xff", 4, 0,
 		"  1 | a: \uFFFD[31mX\uFFFD",
 		"    |    ^")
+	f("u: http://me:pw@h", 4, 0,
+		"  1 | u: http://*****@h",
+		"    |    ^")
+	f("u: [http://h/, a@b]", 4, 0,
+		"  1 | u: [http://h/, a@b]",
+		"    |    ^")
 	f("a:", 3, 0,
 		"  1 | a:",
 		"    |   ^")
