@@ -80,7 +80,7 @@ func newRig(t testing.TB, engines ...enginetest.Options) *rig {
 	if err := r.fleet.Apply("m", fleet.BreakerConfig{Threshold: 3, CoolDown: time.Hour}, specs); err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: level(t)}))
 	meters := server.NewMeters(r.set, r.fleet)
 	r.fwd = forward.New(forward.Options{Log: log, Observer: meters, ConnectTimeout: time.Second})
 	r.server = server.New(server.Options{Fleet: r.fleet, Forwarder: r.fwd, Meters: meters, Log: log})
@@ -303,3 +303,11 @@ func envelope(t *testing.T, a answer) (kind, code, message string) {
 }
 
 func newSet() *metrics.Set { return metrics.NewSet() }
+
+// level is that of production in benchmarks and tells everything in tests.
+func level(t testing.TB) slog.Level {
+	if _, ok := t.(*testing.B); ok {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}

@@ -791,3 +791,34 @@ func TestGoneEnginesLeaveTheMetrics(t *testing.T) {
 		t.Error(body)
 	}
 }
+
+// BenchmarkChat is one 4 KiB request through the whole stack and a handmade
+// engine, all in this process.
+func BenchmarkChat(b *testing.B) {
+	reply := strings.Repeat("x", 512)
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		io.Copy(io.Discard, req.Body)
+		io.WriteString(w, reply)
+	}))
+	defer engine.Close()
+	r := newRig(b)
+	defer r.close()
+	if err := r.fleet.Apply("m", fleet.BreakerConfig{Threshold: 3, CoolDown: time.Hour},
+		[]fleet.Spec{{ID: "H", URL: engine.URL, Role: fleet.Plain}}); err != nil {
+		b.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":%q}]}`, strings.Repeat("word ", 800))
+	for _, target := range []struct{ name, url string }{{"direct", engine.URL}, {"routed", r.http.URL}} {
+		b.Run(target.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				resp, err := r.client.Post(target.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+				if err != nil || resp.StatusCode != 200 {
+					b.Fatal(err, resp.StatusCode)
+				}
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+		})
+	}
+}
