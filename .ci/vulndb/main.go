@@ -1,15 +1,17 @@
-// Command vulndb makes an offline database for govulncheck out of the module
-// golang.org/x/vulndb, which any module proxy has, while the database's own host
-// may be out of reach. Its argument is the folder to write; use it with
-// govulncheck -db file://FOLDER.
+// Command vulndb writes a vulnerability database for govulncheck from the Go
+// module that holds its sources, for machines that reach a module proxy and no
+// other host.
+//
+//	go run ./.ci/vulndb [-version V] FOLDER
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
+	"flag"
 	"fmt"
-	"maps"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,17 +20,37 @@ import (
 	"time"
 )
 
-// source is the module whose reports are used.
-const source = "golang.org/x/vulndb@v0.0.0-20261105234957-e22db6528018"
+// pinned is the version that continuous integration checks against. Raise it to
+// learn of newer advisories.
+const pinned = "v0.0.0-20261105234957-e22db6528018"
 
-// report is what the indexes need of an OSV document.
-type report struct {
-	ID        string    `json:"id"`
-	Modified  time.Time `json:"modified"` // the module leaves it zero
-	Published time.Time `json:"published"`
-	Withdrawn string    `json:"withdrawn"`
-	Aliases   []string  `json:"aliases"`
-	Affected  []struct {
+const vulndbModule = "golang.org/x/vulndb"
+
+func main() { os.Exit(run(os.Args, os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	version := flags.String("version", pinned, "`version` of "+vulndbModule)
+	if flags.Parse(args[1:]) != nil || flags.NArg() != 1 {
+		fmt.Fprintln(stderr, "usage: vulndb [-version V] FOLDER")
+		return 2
+	}
+	n, err := build(*version, flags.Arg(0))
+	if err != nil {
+		fmt.Fprintln(stderr, "vulndb:", err)
+		return 1
+	}
+	fmt.Fprintf(stdout, "%d advisories of %s@%s in %s\n", n, vulndbModule, *version, flags.Arg(0))
+	return 0
+}
+
+// advisory is the part of an OSV document that the indexes need.
+type advisory struct {
+	ID       string    `json:"id"`
+	Modified time.Time `json:"modified"`
+	Aliases  []string  `json:"aliases"`
+	Affected []struct {
 		Package struct {
 			Name string `json:"name"`
 		} `json:"package"`
@@ -40,125 +62,128 @@ type report struct {
 	} `json:"affected"`
 }
 
-// The entries of index/vulns.json and index/modules.json.
+// The documents under index, as the protocol of the database has them.
 type (
-	vuln struct {
-		ID       string    `json:"id"`
-		Modified time.Time `json:"modified"`
-		Aliases  []string  `json:"aliases,omitempty"`
+	moduleEntry struct {
+		Path  string       `json:"path"`
+		Vulns []moduleVuln `json:"vulns"`
 	}
 	moduleVuln struct {
 		ID       string    `json:"id"`
 		Modified time.Time `json:"modified"`
 		Fixed    string    `json:"fixed,omitempty"`
 	}
-	module struct {
-		Path  string       `json:"path"`
-		Vulns []moduleVuln `json:"vulns"`
+	vulnEntry struct {
+		ID       string    `json:"id"`
+		Modified time.Time `json:"modified"`
+		Aliases  []string  `json:"aliases,omitempty"`
+	}
+	dbEntry struct {
+		Modified time.Time `json:"modified"`
 	}
 )
 
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: vulndb FOLDER")
-		os.Exit(2)
+// build writes the database and returns how many advisories it has.
+func build(version, folder string) (int, error) {
+	source, err := download(version)
+	if err != nil {
+		return 0, err
 	}
-	if err := build(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "vulndb:", err)
-		os.Exit(3)
+	paths, err := filepath.Glob(filepath.Join(source, "data", "osv", "GO-*.json"))
+	if err != nil {
+		return 0, err
 	}
+	if len(paths) == 0 {
+		return 0, fmt.Errorf("%s@%s has no advisories under data/osv", vulndbModule, version)
+	}
+	for _, sub := range []string{"ID", "index"} {
+		if err := os.MkdirAll(filepath.Join(folder, sub), 0o755); err != nil {
+			return 0, err
+		}
+	}
+	var db index
+	for _, path := range paths {
+		if err := db.add(path, filepath.Join(folder, "ID")); err != nil {
+			return 0, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return len(paths), db.write(filepath.Join(folder, "index"))
 }
 
-// build writes the database.
-func build(to string) error {
-	dir, err := download()
+// download returns the folder of the module in the module cache.
+func download(version string) (string, error) {
+	var stderr bytes.Buffer
+	cmd := exec.Command("go", "mod", "download", "-json", vulndbModule+"@"+version)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var m struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(out, &m); jsonErr == nil && m.Error != "" {
+		return "", fmt.Errorf("%s", m.Error)
+	}
+	if err != nil {
+		return "", fmt.Errorf("go mod download: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return m.Dir, nil
+}
+
+// index is what the documents under index are made of.
+type index struct {
+	modified time.Time
+	modules  map[string][]moduleVuln
+	vulns    []vulnEntry
+}
+
+// add copies one advisory and indexes it.
+func (db *index) add(path, to string) error {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "data", "osv", "*.json"))
-	if err != nil || len(files) == 0 {
-		return errors.Join(fmt.Errorf("no reports in %s", dir), err)
+	var a advisory
+	if err := json.Unmarshal(data, &a); err != nil {
+		return err
 	}
-	for _, sub := range []string{"ID", "index"} {
-		if err := os.MkdirAll(filepath.Join(to, sub), 0o755); err != nil {
-			return err
-		}
+	if err := os.WriteFile(filepath.Join(to, a.ID+".json"), data, 0o644); err != nil {
+		return err
 	}
-	var newest time.Time
-	var vulns []vuln
-	modules := map[string]*module{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		var r report
-		if err := json.Unmarshal(data, &r); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		if r.Withdrawn != "" {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(to, "ID", r.ID+".json"), data, 0o644); err != nil {
-			return err
-		}
-		if r.Published.After(newest) {
-			newest = r.Published
-		}
-		vulns = append(vulns, vuln{r.ID, r.Modified, r.Aliases})
-		index(modules, &r)
+	if a.Modified.After(db.modified) {
+		db.modified = a.Modified
 	}
-	sorted := slices.SortedFunc(maps.Values(modules), func(a, b *module) int { return cmp.Compare(a.Path, b.Path) })
-	for name, v := range map[string]any{
-		"db.json": map[string]time.Time{"modified": newest}, "vulns.json": vulns, "modules.json": sorted,
-	} {
-		data, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(to, "index", name), data, 0o644); err != nil {
-			return err
-		}
+	db.vulns = append(db.vulns, vulnEntry{ID: a.ID, Modified: a.Modified, Aliases: a.Aliases})
+	if db.modules == nil {
+		db.modules = make(map[string][]moduleVuln)
 	}
-	fmt.Printf("%d reports about %d modules, the newest of %s\n", len(vulns), len(modules), newest.Format(time.DateOnly))
-	return nil
-}
-
-// index adds a report to the modules that it is about, once each, with the last
-// version that fixes it.
-func index(modules map[string]*module, r *report) {
-	for _, a := range r.Affected {
-		m := modules[a.Package.Name]
-		if m == nil {
-			m = &module{Path: a.Package.Name}
-			modules[m.Path] = m
-		}
-		if n := len(m.Vulns); n > 0 && m.Vulns[n-1].ID == r.ID {
-			continue
-		}
-		v := moduleVuln{ID: r.ID, Modified: r.Modified}
-		for _, rg := range a.Ranges {
-			for _, e := range rg.Events {
+	for _, affected := range a.Affected {
+		v := moduleVuln{ID: a.ID, Modified: a.Modified}
+		for _, r := range affected.Ranges {
+			for _, e := range r.Events {
 				if e.Fixed != "" {
 					v.Fixed = e.Fixed
 				}
 			}
 		}
-		m.Vulns = append(m.Vulns, v)
+		name := affected.Package.Name
+		if !slices.ContainsFunc(db.modules[name], func(o moduleVuln) bool { return o.ID == v.ID }) {
+			db.modules[name] = append(db.modules[name], v)
+		}
 	}
+	return nil
 }
 
-// download fetches the module and returns its folder.
-func download() (string, error) {
-	cmd := exec.Command("go", "mod", "download", "-json", source)
-	cmd.Dir = os.TempDir() // outside any module, whose go.sum does not know it
-	out, err := cmd.Output()
-	var m struct{ Dir, Error string }
-	if jerr := json.Unmarshal(out, &m); jerr == nil && m.Error != "" {
-		return "", errors.New(strings.TrimSpace(m.Error))
+func (db *index) write(folder string) error {
+	modules := make([]moduleEntry, 0, len(db.modules))
+	for path, vulns := range db.modules {
+		modules = append(modules, moduleEntry{Path: path, Vulns: vulns})
 	}
-	if err != nil {
-		return "", fmt.Errorf("go mod download %s: %w", source, err)
+	slices.SortFunc(modules, func(a, b moduleEntry) int { return cmp.Compare(a.Path, b.Path) })
+	for name, v := range map[string]any{"db": dbEntry{db.modified}, "modules": modules, "vulns": db.vulns} {
+		data, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name+".json"), data, 0o644); err != nil {
+			return err
+		}
 	}
-	return m.Dir, nil
+	return nil
 }
