@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -167,8 +166,7 @@ func (sc *scope) log(r *http.Request) {
 	case healthPath, readyPath, metricsPath:
 		level = slog.LevelDebug
 	}
-	l := sc.server.log
-	ctx := context.WithoutCancel(r.Context())
+	l, ctx := sc.server.log, r.Context()
 	if !l.Enabled(ctx, level) {
 		return
 	}
