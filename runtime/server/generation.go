@@ -1,9 +1,6 @@
 package server
 
 import (
-	"slices"
-
-	"shunt/runtime/fleet"
 	"shunt/runtime/forward"
 	"shunt/runtime/routing"
 )
@@ -50,39 +47,9 @@ func (s *Settings) maxBody() int64 {
 // ready reports whether every model could be served now.
 func (g *Generation) ready() bool {
 	for _, m := range g.Models {
-		if !m.ready() {
+		if !m.Resolver.Ready() {
 			return false
 		}
 	}
 	return true
-}
-
-// ready reports whether, for each kind of bucket that the model has, some bucket
-// of the kind has candidates for all its stages.
-func (m *Model) ready() bool {
-	var plain, pd, plainReady, pdReady bool
-	for _, b := range m.Resolver.Buckets {
-		switch g := b.Groups.(type) {
-		case routing.PlainGroups:
-			plain = true
-			plainReady = plainReady || len(g.Plain.Engines.Engines()) > 0
-		case routing.PDGroups:
-			pd = true
-			pdReady = pdReady || paired(&g)
-		}
-		if plain == plainReady && pd == pdReady && plain && pd {
-			break
-		}
-	}
-	return plain == plainReady && pd == pdReady
-}
-
-// paired reports whether a PD bucket could give a pair.
-func paired(g *routing.PDGroups) bool {
-	decodes := g.Decode.Engines.Engines()
-	return slices.ContainsFunc(g.Prefill.Engines.Engines(), func(p *fleet.Engine) bool {
-		return slices.ContainsFunc(decodes, func(d *fleet.Engine) bool {
-			return !slices.ContainsFunc(g.MatchLabels, func(l string) bool { return p.Label(l) != d.Label(l) })
-		})
-	})
 }
