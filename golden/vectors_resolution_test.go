@@ -48,6 +48,11 @@ func runResolution(t *testing.T, data []byte) (ran []string) {
 			continue
 		}
 		t.Run(c.ID, func(t *testing.T) { resolveCase(t, tabulated(t, buckets), c) })
+		t.Run(c.ID+"/compiled", func(t *testing.T) {
+			if r := throughPlan(t, buckets); r != nil {
+				resolveCase(t, r, c)
+			}
+		})
 		ran = append(ran, c.ID)
 	}
 	return ran

@@ -18,6 +18,7 @@ func vectorFiles() map[string]func(*testing.T, []byte) []string {
 		"admission.json":  runScenarios,
 		"affinity.json":   runAffinity,
 		"cache.json":      runCache,
+		"config.json":     runConfigs,
 		"groups.json":     runGroups,
 		"limits.json":     runLimits,
 		"load.json":       runScenarios,

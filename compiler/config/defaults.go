@@ -27,7 +27,7 @@ const (
 	DefaultDrainTimeoutMS = 30_000
 	// DefaultExposeDecision keeps engine names from clients.
 	DefaultExposeDecision = false
-	// DefaultLogLevel shows each change of state and no request.
+	// DefaultLogLevel shows each change of state and one line a request.
 	DefaultLogLevel = "info"
 	// DefaultLogFormat is for people.
 	DefaultLogFormat = "text"
@@ -75,4 +75,13 @@ func BytesOr(s *Size, def int64) int64 {
 		return def
 	}
 	return s.Bytes()
+}
+
+// For returns the model's default policy for groups of a stage, and nil when it
+// has none.
+func (d *Defaults) For(stage string) *Policy {
+	if stage == "decode" {
+		return d.DecodePolicy
+	}
+	return d.Policy
 }

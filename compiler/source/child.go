@@ -27,7 +27,9 @@ const childArgument = "evaluate-cue-in-this-limited-child-process"
 
 // ScrubEnvironment removes the variables that change how CUE evaluates:
 // CUE_DEBUG can switch closedness off, after which unknown fields pass. Call it
-// first thing in main, before anything uses CUE, which reads them once.
+// first thing in main. It protects child processes and what reads the variables
+// late; some packages of CUE read them before main starts, which is why every
+// context in this module is also made with cuecontext.CUE_DEBUG("").
 func ScrubEnvironment() {
 	for _, name := range [...]string{"CUE_DEBUG", "CUE_EXPERIMENT"} {
 		// Unsetenv fails for malformed names only.
@@ -147,7 +149,7 @@ func (e *evaluator) run(args []string) {
 		e.cueErrors(err)
 		return
 	}
-	v := cuecontext.New().BuildInstance(instances[0])
+	v := cuecontext.New(cuecontext.CUE_DEBUG("")).BuildInstance(instances[0])
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		e.cueErrors(err)
 		return

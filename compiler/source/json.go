@@ -23,6 +23,7 @@ func (b *builder) json() *Node {
 	if b.stopped {
 		return nil
 	}
+	j.skip()
 	if _, err := j.decoder.ReadToken(); err == nil {
 		b.stop(diag.Syntax, j.start, "JSON syntax: text after the end of the value")
 		return nil
@@ -43,16 +44,21 @@ type jsonBuilder struct {
 // next returns the next token and notes where it starts. The token is valid
 // until the next call.
 func (j *jsonBuilder) next() (jsontext.Token, bool) {
-	j.start = int(j.decoder.InputOffset())
-	for j.start < len(j.file.data) && strings.IndexByte(" \t\r\n,:", j.file.data[j.start]) >= 0 {
-		j.start++
-	}
+	j.skip()
 	t, err := j.decoder.ReadToken()
 	if err != nil {
 		j.syntaxError(err)
 		return t, false
 	}
 	return t, !j.stopped
+}
+
+// skip sets start to where the next token begins.
+func (j *jsonBuilder) skip() {
+	j.start = int(j.decoder.InputOffset())
+	for j.start < len(j.file.data) && strings.IndexByte(" \t\r\n,:", j.file.data[j.start]) >= 0 {
+		j.start++
+	}
 }
 
 func (j *jsonBuilder) syntaxError(err error) {

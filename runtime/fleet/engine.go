@@ -62,6 +62,8 @@ type Engine struct {
 	model string
 	host  string
 
+	// place is the index among the engines of the model, a hint for Contains.
+	place    atomic.Int64
 	inflight atomic.Int64
 	load     atomic.Pointer[Load]
 	breaker  breaker

@@ -43,6 +43,9 @@ func (f *Fleet) Apply(model string, cfg BreakerConfig, specs []Spec) error {
 		next.sorted = append(next.sorted, e)
 	}
 	slices.SortFunc(next.sorted, func(a, b *Engine) int { return cmp.Compare(a.ID(), b.ID()) })
+	for i, e := range next.sorted {
+		e.place.Store(int64(i))
+	}
 	if old != nil {
 		for id, e := range old.byID {
 			if next.byID[id] != e {
@@ -283,8 +286,13 @@ func (v *View) publish() {
 }
 
 // Contains reports whether exactly this engine, not merely its id, is in a list
-// sorted by id.
+// sorted by id. In a full list an engine stands at its place among the engines of
+// its model; a search by id, which reads a distant engine at every step, is for
+// the others.
 func Contains(list []*Engine, e *Engine) bool {
+	if i := e.place.Load(); i < int64(len(list)) && list[i] == e {
+		return true
+	}
 	i, ok := slices.BinarySearchFunc(list, e, func(a, b *Engine) int { return cmp.Compare(a.ID(), b.ID()) })
 	return ok && list[i] == e
 }

@@ -384,7 +384,7 @@ func loadedGroup(t testing.TB) ([]*fleet.Engine, *policy.CacheAware) {
 }
 
 func TestACachePickAllocatesNothing(t *testing.T) {
-	if underRace {
+	if raceEnabled {
 		t.Skip("sync.Pool keeps nothing for sure")
 	}
 	all, p := loadedGroup(t)

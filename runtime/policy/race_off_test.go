@@ -2,4 +2,4 @@
 
 package policy_test
 
-const underRace = false
+const raceEnabled = false

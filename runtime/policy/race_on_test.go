@@ -2,5 +2,4 @@
 
 package policy_test
 
-// underRace: the race detector makes sync.Pool drop what it holds at random.
-const underRace = true
+const raceEnabled = true

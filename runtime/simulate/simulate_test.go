@@ -22,7 +22,7 @@ func TestDecideSaysWhy(t *testing.T) {
 	f(`{}`, `{"model":"m","input_tokens":100001}`, "outcome   no selection: no matching bucket")
 	f(`{}`, `{"model":"m","input_tokens":5,"expected_peak_tokens":4}`, "invalid signal: expected peak is below the input length")
 	f(`{"engines":[{"id":"P1","inflight":4}]}`, `{"model":"m","input_tokens":10}`,
-		"admission rejects P1 at max_inflight_requests (in-flight 4)")
+		"admission rejects P1 at max_inflight_requests (in-flight 4, no fresh report")
 	f(`{"engines":[{"id":"P1","inflight":4}]}`, `{"model":"m","input_tokens":10}`, "outcome   bucket long, prefill P")
 	f(`{"engines":[{"id":"D1","healthy":false}]}`, `{"model":"m","input_tokens":10}`, "decode  candidates none\n          failed: no candidates (decode)")
 	f(`{"engines":[{"id":"P2","inflight":9},{"id":"D2","healthy":false},{"id":"D1","healthy":false}]}`, `{"model":"m","input_tokens":10}`,

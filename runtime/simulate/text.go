@@ -100,6 +100,9 @@ func comparedText(c *policy.Compared) string {
 func verdictText(v *policy.Verdict) string {
 	seen := fmt.Sprintf("in-flight %d", v.Inflight)
 	seen += value("running", v.Running) + value("waiting", v.Waiting) + value("KV", v.KV) + value("pending prefill", v.Pending)
+	if v.Running == nil {
+		seen += ", no fresh report: limits on reports pass"
+	}
 	if v.Limit == "" {
 		return fmt.Sprintf("admission admits %s (%s)", v.Engine, seen)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Seal makes the document of a finished body. It takes over body and provenance;
@@ -11,10 +12,14 @@ import (
 func Seal(body Body, prov Provenance) (*Document, error) {
 	d := &Document{Format: Format, Body: body, Provenance: prov}
 	fill(d)
+	// File names may be any bytes, and JSON has only UTF-8.
+	for i := range d.Provenance.Sources {
+		d.Provenance.Sources[i].Path = strings.ToValidUTF8(d.Provenance.Sources[i].Path, "\uFFFD")
+	}
 	if err := Validate(&d.Body); err != nil {
 		return nil, err
 	}
-	b, err := compact(&d.Body, 0)
+	b, err := compact(&d.Body)
 	if err != nil {
 		return nil, fmt.Errorf("encode plan body: %w", err)
 	}
@@ -26,11 +31,11 @@ func Seal(body Body, prov Provenance) (*Document, error) {
 // digest is the SHA-256 of its body without white space, so that
 // `jq -cj .body plan.json | sha256sum` reproduces it.
 func Encode(d *Document) ([]byte, error) {
-	b, err := compact(&d.Body, 0)
+	b, err := compact(&d.Body)
 	if err != nil {
 		return nil, fmt.Errorf("encode plan body: %w", err)
 	}
-	return layout(d, b, 2*len(b))
+	return layout(d, b)
 }
 
 // envelope is Document with a body that is already encoded.
@@ -42,10 +47,10 @@ type envelope struct {
 }
 
 // layout builds the file around a compact body, which goes in by hand because a
-// json.RawMessage would be scanned twice. Size is the expected length.
-func layout(d *Document, body []byte, size int) ([]byte, error) {
+// json.RawMessage would be scanned twice.
+func layout(d *Document, body []byte) ([]byte, error) {
 	const hole = `"body":0`
-	head, err := compact(&envelope{Format: d.Format, Digest: d.Digest, Body: json.RawMessage("0"), Provenance: &d.Provenance}, 0)
+	head, err := compact(&envelope{Format: d.Format, Digest: d.Digest, Body: json.RawMessage("0"), Provenance: &d.Provenance})
 	if err != nil {
 		return nil, fmt.Errorf("encode plan: %w", err)
 	}
@@ -56,7 +61,7 @@ func layout(d *Document, body []byte, size int) ([]byte, error) {
 	whole := make([]byte, 0, len(head)+len(body))
 	whole = append(append(whole, before...), hole[:len(hole)-1]...)
 	whole = append(append(whole, body...), after...)
-	out := appendIndented(make([]byte, 0, size+1), whole)
+	out := appendIndented(make([]byte, 0, 5*len(whole)/2), whole)
 	return append(out, '\n'), nil
 }
 
@@ -68,19 +73,17 @@ func layout(d *Document, body []byte, size int) ([]byte, error) {
 // leaves undone: it accepts keys in another case, repeated keys and null.
 func Load(data []byte) (*Document, error) {
 	d := new(Document)
-	if err := unmarshal(data, d); err != nil {
+	text := stripped(data)
+	if err := unmarshal(data, text, d); err != nil {
 		return nil, err
 	}
 	fill(d)
-	body, err := compact(&d.Body, len(data)/2)
-	if err != nil {
-		return nil, &Error{Code: CodeType, Pointer: "/body", Message: err.Error()}
-	}
-	want, err := layout(d, body, len(data))
-	if err != nil {
-		return nil, &Error{Code: CodeType, Pointer: "/", Message: err.Error()}
-	}
-	if !bytes.Equal(data, want) {
+	body, ok := canonical(d, text)
+	if !ok || !isIndented(data, text) {
+		want, err := Encode(d)
+		if err != nil {
+			return nil, &Error{Code: CodeType, Pointer: "/", Message: err.Error()}
+		}
 		return nil, diagnose(data, want)
 	}
 	if got := digest(body); got != d.Digest {
@@ -100,16 +103,55 @@ func Load(data []byte) (*Document, error) {
 // canonicalStart is how every plan of this format starts.
 const canonicalStart = "{\n  \"format\": \"" + Format + "\",\n"
 
-// unmarshal decodes data and reports what is no JSON, another format, or of
-// another type.
-func unmarshal(data []byte, d *Document) error {
+// canonical reports whether text is the compact form of d, and returns the part
+// of it that is the body. The parts are compared as they are encoded, since a
+// copy of a large plan costs more than its encoding.
+func canonical(d *Document, text []byte) (body []byte, ok bool) {
+	c := &comparer{rest: text}
+	c.text(`{"format":`)
+	c.value(d.Format)
+	c.text(`,"digest":`)
+	c.value(d.Digest)
+	c.text(`,"body":`)
+	start := len(text) - len(c.rest)
+	c.value(&d.Body)
+	end := len(text) - len(c.rest)
+	c.text(`,"provenance":`)
+	c.value(&d.Provenance)
+	c.text(`}`)
+	return text[start:end], !c.differs && len(c.rest) == 0
+}
+
+// comparer is a writer that compares what is written with a text.
+type comparer struct {
+	rest    []byte
+	differs bool
+}
+
+// Write is for the encoder, which writes each value at once and adds a line
+// break.
+func (c *comparer) Write(p []byte) (int, error) {
+	rest, ok := bytes.CutPrefix(c.rest, bytes.TrimSuffix(p, []byte("\n")))
+	c.rest, c.differs = rest, c.differs || !ok
+	return len(p), nil
+}
+
+func (c *comparer) text(p string) { _, _ = c.Write([]byte(p)) } // it cannot fail
+
+func (c *comparer) value(v any) {
+	c.differs = encode(c, v) != nil || c.differs
+}
+
+// unmarshal decodes data, whose text without white space is given too, and
+// reports what is no JSON, another format, or of another type.
+func unmarshal(data, text []byte, d *Document) error {
 	if !bytes.HasPrefix(data, []byte(canonicalStart)) {
 		if err := checkFormat(data); err != nil {
 			return err
 		}
 	}
 	// Decoding costs by the byte and half of a plan is white space.
-	if json.Unmarshal(stripped(data), d) == nil {
+	if json.Unmarshal(text, d) == nil {
 		return nil
 	}
 	*d = Document{}
@@ -130,7 +172,7 @@ func checkFormat(data []byte) error {
 	case head.Format == nil:
 		return &Error{Code: CodeFormat, Pointer: "/format", Message: "the format is missing", Hint: hint}
 	case *head.Format != Format:
-		line, col := place(data, bytes.Index(data, []byte(*head.Format)))
+		line, col := place(data, bytes.Index(data, []byte(`"`+*head.Format+`"`)))
 		return &Error{
 			Code: CodeFormat, Pointer: "/format", Line: line, Column: col,
 			Message: fmt.Sprintf("format %q is not supported", *head.Format), Hint: hint,

@@ -28,17 +28,35 @@ func decodeError(data []byte, err error) error {
 	}
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		// The offset counts the bytes that were read, the offending one included.
-		line, col := place(data, max(int(syntax.Offset)-1, 0))
-		return &Error{Code: CodeSyntax, Line: line, Column: col, Message: "not one JSON document: " + syntax.Error()}
+		at := max(int(syntax.Offset)-1, 0)
+		line, col := place(data, at)
+		return &Error{Code: CodeSyntax, Line: line, Column: col, Message: "not one JSON document: unexpected " + excerpt(data, at)}
 	}
 	if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		line, col := place(data, int(other.Offset)-1)
 		return &Error{
-			Code: CodeType, Pointer: "/" + strings.ReplaceAll(other.Field, ".", "/"), Line: line, Column: col,
+			Code: CodeType, Pointer: pointerAt(data, int(other.Offset)), Line: line, Column: col,
 			Message: fmt.Sprintf("found %s where %s belongs", other.Value, goKind(other.Type)),
 		}
 	}
 	return &Error{Code: CodeSyntax, Line: 1, Column: 1, Message: err.Error()}
+}
+
+// pointerAt is the pointer of the value that holds a byte. The decoder's own path
+// has no indexes, or other ones in another version of Go.
+func pointerAt(data []byte, offset int) string {
+	w := newWalker(data)
+	for {
+		token, err := w.dec.Token()
+		if err != nil {
+			return ""
+		}
+		at := w.pointer()
+		if int(w.dec.InputOffset()) >= offset {
+			return at
+		}
+		_ = w.step(token) // only the place is wanted
+	}
 }
 
 // goKind names a Go type in the words of JSON.
@@ -166,11 +184,12 @@ func (w *walker) step(token json.Token) *Error {
 	if f := w.top(); f != nil && !f.list && !f.value {
 		return w.member(f, token.(string))
 	}
+	var e *Error
 	if token == nil {
-		return w.fail(CodeType, "null has no meaning in a plan", "remove the field")
+		e = w.fail(CodeType, "null has no meaning in a plan", "remove the field")
 	}
 	w.next()
-	return nil
+	return e
 }
 
 // member checks a key and makes the walker expect its value.
@@ -255,6 +274,11 @@ func jsonName(f reflect.StructField) string {
 
 func (w *walker) fail(code, message, hint string) *Error {
 	line, col := place(w.data, w.start)
+	return &Error{Code: code, Pointer: w.pointer(), Line: line, Column: col, Message: message, Hint: hint}
+}
+
+// pointer is where the walker is.
+func (w *walker) pointer() string {
 	var pointer strings.Builder
 	for _, f := range w.stack {
 		step := f.key
@@ -263,5 +287,5 @@ func (w *walker) fail(code, message, hint string) *Error {
 		}
 		pointer.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
 	}
-	return &Error{Code: code, Pointer: pointer.String(), Line: line, Column: col, Message: message, Hint: hint}
+	return pointer.String()
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 )
 
 // digestPrefix names the hash function in front of its hexadecimal value.
@@ -18,59 +19,87 @@ func digest(compactBody []byte) string {
 
 // compact gives the canonical bytes of v without white space: fixed field order,
 // sorted map keys, no escapes beyond those that JSON demands for the strings
-// that Validate admits, so that other tools reproduce the digest. Size is the
-// expected length, or 0.
-func compact(v any, size int) ([]byte, error) {
+// that Validate admits, so that other tools reproduce the digest.
+func compact(v any) ([]byte, error) {
 	var b bytes.Buffer
-	b.Grow(size)
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	if err := encode(&b, v); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// appendIndented appends valid compact JSON with two spaces per level and one
-// member or element per line. Empty containers and lists of numbers stay on
-// their line; a run of bucket indexes is one item to a reader.
-func appendIndented(dst, src []byte) []byte {
-	depth := 0
-	for i := 0; i < len(src); i++ {
+// encode writes v as compact writes it, and a line break.
+func encode(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// indented gives valid compact JSON with two spaces per level and one member or
+// element per line, piece by piece, until emit returns false. Empty containers
+// and lists of numbers stay on their line; a run of bucket indexes is one item to
+// a reader. It reports whether it came to the end.
+func indented(src []byte, emit func(piece []byte) bool) bool {
+	depth, space, colon := 0, []byte("\n"), []byte(": ")
+	newline := func() bool {
+		for len(space) < 1+2*depth {
+			space = append(space, ' ', ' ')
+		}
+		return emit(space[:1+2*depth])
+	}
+	ok := true
+	for i := 0; i < len(src) && ok; {
+		end := i + 1
 		switch c := src[i]; c {
 		case '"':
-			end := stringEnd(src, i)
-			dst = append(dst, src[i:end]...)
-			i = end - 1
+			end = stringEnd(src, i)
+			ok = emit(src[i:end])
 		case '{', '[':
-			if end := flatEnd(src, i); end > 0 {
-				dst = append(dst, src[i:end]...)
-				i = end - 1
-				continue
+			if flat := flatEnd(src, i); flat > 0 {
+				end = flat
+				ok = emit(src[i:end])
+				break
 			}
 			depth++
-			dst = newline(append(dst, c), depth)
+			ok = emit(src[i:end]) && newline()
 		case '}', ']':
 			depth--
-			dst = append(newline(dst, depth), c)
+			ok = newline() && emit(src[i:end])
 		case ',':
-			dst = newline(append(dst, c), depth)
+			ok = emit(src[i:end]) && newline()
 		case ':':
-			dst = append(dst, ':', ' ')
+			ok = emit(colon)
 		default:
-			dst = append(dst, c)
+			for end < len(src) && src[end] != ',' && src[end] != '}' && src[end] != ']' {
+				end++
+			}
+			ok = emit(src[i:end])
 		}
+		i = end
 	}
+	return ok
+}
+
+// appendIndented appends the indented form of compact JSON.
+func appendIndented(dst, src []byte) []byte {
+	indented(src, func(piece []byte) bool {
+		dst = append(dst, piece...)
+		return true
+	})
 	return dst
 }
 
-// newline starts a line at the given depth.
-func newline(dst []byte, depth int) []byte {
-	dst = append(dst, '\n')
-	for range depth {
-		dst = append(dst, ' ', ' ')
-	}
-	return dst
+// isIndented reports whether text is the indented form of compact JSON and a line
+// break. It costs no memory, which is what counts for a large plan.
+func isIndented(text, src []byte) bool {
+	whole := indented(src, func(piece []byte) bool {
+		if !bytes.HasPrefix(text, piece) {
+			return false
+		}
+		text = text[len(piece):]
+		return true
+	})
+	return whole && string(text) == "\n"
 }
 
 // stringEnd returns the index after the string that starts at src[i].

@@ -18,7 +18,7 @@ type Provenance struct {
 	Compiler string   `json:"compiler"`
 	Sources  []Source `json:"sources"`
 	// Origins stand in the order of the body. A value that is not listed is a
-	// default or derived from listed ones. Read them with Origin.
+	// default or derived from listed ones. Read them with Places.
 	Origins []Origins `json:"origins"`
 }
 

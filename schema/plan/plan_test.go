@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -131,25 +132,20 @@ func TestDigestIsOfCompactBody(t *testing.T) {
 	}
 }
 
-func TestOrigin(t *testing.T) {
+func TestPlaces(t *testing.T) {
 	p := provenance()
-	f := func(pointer, want string) {
-		t.Helper()
-		file, line, ok := p.Origin(pointer)
-		if got := fmt.Sprint(file, " ", line, " ", ok); got != want {
-			t.Errorf("%s: %s, want %s", pointer, got, want)
-		}
+	p.Origins = append(p.Origins, plan.Origins{At: "/x", Lines: "a:1@7 b:x c  d:2@-1"})
+	want := map[string]plan.Place{
+		"/models/0/buckets/0/id":                           {File: "a.yaml", Line: 7},
+		"/models/0/buckets/0/rank":                         {File: "b.yaml", Line: 8},
+		"/models/0/buckets/0/groups/pd/prefill/worker_ids": {File: "a.yaml", Line: 9},
+		"/models/0/id":                                     {File: "a.yaml", Line: 2},
 	}
-	f("/models/0/buckets/0/id", "a.yaml 7 true")
-	f("/models/0/buckets/0/rank", "b.yaml 8 true")
-	f("/models/0/buckets/0/groups/pd/prefill/worker_ids", "a.yaml 9 true")
-	f("/models/0/id", "a.yaml 2 true")
-	f("/models/0/buckets/0/max", " 0 false")
-	f("/models/0/buckets/01/id", " 0 false")
+	if got := p.Places(); !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
 }
 
-// replace edits the file; once the digest is wrong, only mistakes found before
-// the digest check are seen.
 func TestLoadRefusesForm(t *testing.T) {
 	good := string(encoded(t, body()))
 	f := func(old, new, code, where, text string) {
@@ -171,14 +167,14 @@ func TestLoadRefusesForm(t *testing.T) {
 	f(`"rank": 10,`, `"rank": 10, "rank": 10,`, plan.CodeRepeated, "/body/models/0/buckets/0/rank", "stands twice")
 	f(`"server": {`, "\"server\": {\n \"mode\": 1,", plan.CodeField, "/body/server/mode", "unknown field")
 	f("\"worker_ids\": [\n                    \"P1\"\n                  ]", `"worker_ids": null`, plan.CodeType, "/body/models/0/buckets/0/groups/pd/prefill/worker_ids", "null")
-	f(`"rank": 10,`, `"rank": "10",`, plan.CodeType, "rank", "an integer belongs")
-	f(`"rank": 10,`, `"rank": 1e1,`, plan.CodeType, "rank", "an integer belongs")
+	f(`"rank": 10,`, `"rank": "10",`, plan.CodeType, "/body/models/0/buckets/0/rank: ", "an integer belongs")
+	f(`"rank": 10,`, `"rank": 1e1,`, plan.CodeType, "/body/models/0/buckets/0/rank: ", "an integer belongs")
 	f(`"shunt.plan/1"`, `"shunt.plan/2"`, plan.CodeFormat, "2:", `"shunt.plan/2" is not supported`)
 	f(`"format": "shunt.plan/1",`, ``, plan.CodeFormat, "/format", "missing")
 	f("\"format\": \"shunt.plan/1\",\n", "\"format\": \"shunt.plan/1\",\n\n", plan.CodeNotCanonical, "3:1", "a line break")
 	f("\n}\n", "\n}\n\n", plan.CodeNotCanonical, ":1", "a line break")
 	f("\n}\n", "\n}", plan.CodeNotCanonical, "", "the end of the file")
-	f("\n}\n", "\n}\n{}", plan.CodeSyntax, "", "after top-level value")
+	f("\n}\n", "\n}\n{}", plan.CodeSyntax, "", "unexpected")
 	f("{", "[", plan.CodeSyntax, "2:", "not one JSON document")
 	f(`"rank": 10`, `"rank": 11`, plan.CodeDigest, "3:3", "the body has sha256:")
 	f(`"digest": "sha256:`, `"digest": "sha512:`, plan.CodeDigest, "/digest", "does not belong")

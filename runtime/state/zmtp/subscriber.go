@@ -24,9 +24,10 @@ type Subscriber struct {
 	// Message is called for each message, on the goroutine of Run. The parts are
 	// valid during the call. An error drops the connection. Required.
 	Message func(ctx context.Context, parts [][]byte) error
-	// Up is called after each successful connection, Down after its end or a
-	// failed attempt. Both may be nil.
-	Up   func()
+	// Up is called after each successful connection, before its first message, and
+	// may fail it. Down is called after the end of a connection or a failed
+	// attempt. Both may be nil.
+	Up   func(ctx context.Context) error
 	Down func(err error)
 }
 
@@ -63,7 +64,9 @@ func (s *Subscriber) live(ctx context.Context) (established bool, err error) {
 		return false, fmt.Errorf("zmtp: subscribe: %w", err)
 	}
 	if s.Up != nil {
-		s.Up()
+		if err := s.Up(ctx); err != nil {
+			return false, err
+		}
 	}
 	for {
 		parts, err := c.Read(ctx)

@@ -190,7 +190,7 @@ func TestSubscriberReconnects(t *testing.T) {
 			}
 			return nil
 		},
-		Up:   func() { ups++ },
+		Up:   func(context.Context) error { ups++; return nil },
 		Down: func(error) { downs++ },
 	}
 	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {

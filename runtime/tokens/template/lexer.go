@@ -176,7 +176,7 @@ func (l *lexer) comment(tag int) error {
 }
 
 // rawStart reports whether the tag whose inside begins here is {% raw %}, and
-// where its text begins.
+// reads it. Then it returns where its text begins.
 func (l *lexer) rawStart(body int) (int, bool) {
 	rest := strings.TrimLeftFunc(l.src[body:], isSpace)
 	word, ok := strings.CutPrefix(rest, "raw")
@@ -184,10 +184,9 @@ func (l *lexer) rawStart(body int) (int, bool) {
 	if !ok || !strings.HasPrefix(word, "%}") && !strings.HasPrefix(word, "-%}") {
 		return 0, false
 	}
-	probe := *l
-	probe.at = len(l.src) - len(word)
-	probe.close("%}", true)
-	return probe.at, true
+	l.at = len(l.src) - len(word)
+	l.close("%}", false) // the line end after it stays
+	return l.at, true
 }
 
 // raw reads the text from after {% raw %} up to {% endraw %}.

@@ -21,10 +21,11 @@ type parser struct {
 	assigned map[string]bool
 	// calls of plain names, looked at when all assignments are known
 	calls []token
+	parts bool // a loop goes over the content of a message
 }
 
 // parse reads a source whose line ends are \n.
-func parse(src string) (body, error) {
+func parse(src string) (*Template, error) {
 	tokens, err := lex(src)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func parse(src string) (body, error) {
 			return nil, failAt(src, t.pos, "function %s is not supported", t)
 		}
 	}
-	return b, nil
+	return &Template{body: b, parts: p.parts}, nil
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
@@ -335,6 +336,7 @@ func (p *parser) loop(w token) (stmt, error) {
 	if l.over, err = p.tuple(false); err != nil {
 		return nil, err
 	}
+	p.parts = p.parts || isContent(l.over)
 	if p.skipWord("if") {
 		if l.test, err = p.expression(); err != nil {
 			return nil, err
@@ -360,6 +362,21 @@ func (p *parser) loop(w token) (stmt, error) {
 		err = p.closeBlock()
 	}
 	return l, err
+}
+
+// isContent recognizes the content of a message, by the names that templates
+// give it.
+func isContent(x expr) bool {
+	switch x := x.(type) {
+	case *filtered:
+		return isContent(x.x)
+	case slice:
+		return isContent(x.of)
+	case member:
+		of, ok := x.of.(name)
+		return ok && x.name == "content" && slices.Contains([]string{"message", "msg", "m"}, of.id)
+	}
+	return false
 }
 
 func (p *parser) macro() (stmt, error) {

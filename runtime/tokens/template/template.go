@@ -9,10 +9,18 @@ import (
 )
 
 // Template is a compiled chat template.
-type Template struct{ body body }
+type Template struct {
+	body  body
+	parts bool
+}
+
+// TakesParts reports whether the template reads message contents that are lists
+// of parts. Engines give others the texts of the parts in one string. They decide
+// it as this does: by words for media, or by a loop over the content of a message.
+func (t *Template) TakesParts() bool { return t.parts }
 
 // MaxSource is the longest source that is compiled, in bytes.
-const MaxSource = 1 << 20
+const MaxSource = 256 << 10
 
 // Compile reads a template. The error is a *SyntaxError.
 func Compile(source string) (*Template, error) {
@@ -21,11 +29,14 @@ func Compile(source string) (*Template, error) {
 	}
 	source = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(source)
 	source = strings.TrimSuffix(source, "\n") // the last one never counts
-	b, err := parse(source)
+	t, err := parse(source)
 	if err != nil {
 		return nil, err
 	}
-	return &Template{body: b}, nil
+	for _, media := range []string{"image", "audio", "video", "vision"} {
+		t.parts = t.parts || strings.Contains(source, media)
+	}
+	return t, nil
 }
 
 // Options are the surroundings and the limits of a rendering.

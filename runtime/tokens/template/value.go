@@ -325,3 +325,9 @@ func numberOf(s string) Value {
 
 // runes counts the code points of a text, as Python's len.
 func runes(s string) int { return utf8.RuneCountInString(s) }
+
+// Bool returns what a boolean is.
+func (v Value) Bool() (on, ok bool) { return v.num != 0, v.kind == boolean }
+
+// Int returns what an integer is, unless it has more than 64 bits.
+func (v Value) Int() (int64, bool) { return v.num, v.kind == integer }

@@ -1,0 +1,75 @@
+# Everything that continuous integration does, anybody can do with make. Only Go,
+# make and git are needed, except for lint (downloads tools) and e2e-clients
+# (node and npm).
+
+# The standard library of this version has security fixes that go.mod's minimum
+# lacks; Go downloads it when needed. "make GOTOOLCHAIN=local" uses what is there.
+export GOTOOLCHAIN := go1.27.3
+# Modules come from go.mod and go.sum as they are, whatever the user's settings.
+export GOFLAGS := -mod=readonly
+export GOWORK := off
+
+GO ?= go
+BENCH ?= .
+FUZZTIME ?= 30s
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo run test race lint vuln fuzz bench golden e2e-clients ci clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build shunt, shuntd and enginesim into bin/
+	$(GO) build -trimpath -o bin/ ./cmd/...
+
+demo: build ## route requests of three sizes through eight simulated engines, and check it
+	$(GO) run ./examples/demo --bin bin
+
+run: build ## the same, and keep it up for your own requests until Ctrl-C
+	$(GO) run ./examples/demo --bin bin --keep
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run all tests with the race detector (needs a C compiler)
+	$(GO) test -race ./...
+
+lint: ## gofmt, go vet and staticcheck
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }
+	$(GO) vet ./...
+	cd golden/clients/go && $(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+# The database is made from a module, because its own host is out of reach of
+# machines that have nothing but a module proxy.
+vuln: ## govulncheck with an offline database
+	@mkdir -p bin
+	$(GO) run ./.ci/vulndb bin/vulndb
+	$(GO) run $(GOVULNCHECK) -db file://$(CURDIR)/bin/vulndb ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@set -e; for dir in $$(grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
+			echo "$$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$dir; \
+		done; \
+	done
+
+bench: ## run the benchmarks; BENCH selects them
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+golden: ## rewrite expected outputs, and fail if that changed any
+	UPDATE=1 $(GO) test ./...
+	git diff --exit-code
+
+e2e-clients: build ## the OpenAI clients for Go and JavaScript against the stack of run
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "e2e-clients needs node (20 or later) and npm in PATH" >&2; exit 1; }
+	cd golden/clients/js && npm ci --no-audit --no-fund
+	$(GO) run ./examples/demo --bin bin --exec 'set -e; (cd golden/clients/go && $(GO) test -count=1 -v ./...); cd golden/clients/js && npm test'
+
+ci: lint vuln race fuzz demo e2e-clients ## what continuous integration runs
+
+clean: ## remove what was built
+	rm -rf bin golden/clients/js/node_modules

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"shunt/runtime/simulate"
+	"shunt/schema/plan"
+)
+
+// maxRequestBytes bounds requests, bodies and worlds.
+const maxRequestBytes = 64 << 20
+
+func explainCommand(s *streams) *cli.Command {
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "say how a plan routes a request, or what the code of a finding means",
+		UsageText: "shunt explain --plan plan.json --request request.json [OPTION]...\n   shunt explain --plan plan.json --body chat.json [OPTION]...\n   shunt explain CODE",
+		Description: "Decides one request with the code that shuntd runs, and prints every bucket in try order and why it was\n" +
+			"skipped, the candidates, what the policy compared, what admission said, and the pick. - is standard input.\n\n" +
+			"A request is {\"model\", \"input_tokens\", \"max_output_tokens\" or \"expected_peak_tokens\"}; a body is what a\n" +
+			"client sends to /v1/chat/completions. A world is {\"engines\": [{\"id\", \"healthy\", \"inflight\", \"loads\": [...]}]};\n" +
+			"engines that it does not mention are healthy and idle, and have reported nothing.\n\n" +
+			"Exit status: 0 an engine or pair was picked, 1 none was, 2 wrong usage, 3 the job could not be done.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`"},
+			&cli.StringFlag{Name: "request", Usage: "the facts of a request, as `FILE`"},
+			&cli.StringFlag{Name: "body", Usage: "the body of a chat request, as `FILE`; its length is estimated as shuntd does"},
+			&cli.StringFlag{Name: "world", Usage: "the state of the engines, as `FILE`"},
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "`NAME` of the form of the decision: text or json"},
+			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`N` that decides every draw; another one may decide a tie otherwise"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.String("plan") == "" && c.NArg() == 1 {
+				return explainCode(s.out, c.Args().First())
+			}
+			return explainDecision(c, s)
+		},
+	}
+}
+
+func explainDecision(c *cli.Context, s *streams) error {
+	switch {
+	case c.String("plan") == "":
+		return wrongUsage("explain needs --plan FILE and --request FILE or --body FILE, or one code such as SH0206")
+	case c.Args().Present():
+		return wrongUsage("unexpected argument %q", c.Args().First())
+	case (c.String("request") == "") == (c.String("body") == ""):
+		return wrongUsage("explain --plan needs one of --request FILE and --body FILE")
+	case c.String("format") != "text" && c.String("format") != "json":
+		return wrongUsage("--format %q is not text or json", c.String("format"))
+	}
+	document, err := loadPlan(s, c.String("plan"))
+	if err != nil {
+		return err
+	}
+	request, err := readRequest(c, s)
+	if err != nil {
+		return err
+	}
+	var world simulate.World
+	if name := c.String("world"); name != "" {
+		data, err := readArgument(s, name, maxRequestBytes)
+		if err != nil {
+			return err
+		}
+		if world, err = simulate.ParseWorld(data); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return decide(c, s, document, request, world)
+}
+
+func decide(c *cli.Context, s *streams, document *plan.Document, r simulate.Request, w simulate.World) error {
+	sim, err := simulate.New(&document.Body, w, c.Uint64("seed"))
+	if err != nil {
+		return err
+	}
+	defer sim.Close()
+	d, err := sim.Decide(c.Context, r)
+	if errors.Is(err, simulate.ErrUnknownModel) {
+		fmt.Fprintf(s.err, "shunt: %v: the plan has %s\n", err, modelIDs(document))
+		return exitStatus(exitFindings)
+	}
+	if err != nil {
+		return err
+	}
+	if c.String("format") == "json" {
+		out := json.NewEncoder(s.out)
+		out.SetIndent("", "  ")
+		err = out.Encode(d)
+	} else {
+		err = simulate.Text(s.out, d)
+	}
+	if err == nil && d.Error != nil {
+		return exitStatus(exitFindings)
+	}
+	return err
+}
+
+func modelIDs(document *plan.Document) string {
+	list := ""
+	for i := range document.Body.Models {
+		if i > 0 {
+			list += ", "
+		}
+		list += fmt.Sprintf("%q", document.Body.Models[i].ID)
+	}
+	return list
+}
+
+func readRequest(c *cli.Context, s *streams) (r simulate.Request, err error) {
+	name, parse := c.String("request"), simulate.ParseRequest
+	if name == "" {
+		name, parse = c.String("body"), simulate.ParseBody
+	}
+	data, err := readArgument(s, name, maxRequestBytes)
+	if err != nil {
+		return r, err
+	}
+	if r, err = parse(data); err != nil {
+		return r, fmt.Errorf("%s: %w", name, err)
+	}
+	return r, nil
+}
+
+// loadPlan reads a plan as shuntd does.
+func loadPlan(s *streams, name string) (*plan.Document, error) {
+	data, err := readArgument(s, name, maxPlanBytes)
+	if err != nil {
+		return nil, err
+	}
+	document, err := plan.Load(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return document, nil
+}

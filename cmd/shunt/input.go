@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"shunt/compiler"
+	"shunt/compiler/source"
+)
+
+// maxPlanBytes bounds the plans that are read. A plan of 10,000 PD buckets has
+// 20 MB.
+const maxPlanBytes = 512 << 20
+
+// inputFlags are the options of every command that reads configurations.
+func inputFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "stdin-name", Value: "stdin.yaml", Usage: "`NAME` of standard input in findings; its extension is the syntax"},
+		&cli.BoolFlag{Name: "allow-cue-code", Usage: "evaluate CUE files that are programs, in a limited child process"},
+		&cli.DurationFlag{Name: "eval-timeout", Value: source.DefaultEvalTimeout, Usage: "longest `TIME` of that evaluation"},
+		&cli.Int64Flag{Name: "max-bytes", Value: source.DefaultMaxBytes, Usage: "read at most `N` bytes of configuration"},
+	}
+}
+
+// inputs is what a command compiles.
+type inputs struct {
+	options compiler.Options
+	list    []source.Input
+	// stdin is the content of standard input, for excerpts.
+	stdin *bytes.Buffer
+	name  string
+}
+
+// newInputs reads options and arguments. Files are opened later.
+func newInputs(c *cli.Context, s *streams, names []string) (*inputs, error) {
+	if len(names) == 0 {
+		return nil, wrongUsage("%s needs a configuration; see shunt %[1]s --help", c.Command.Name)
+	}
+	if c.Duration("eval-timeout") <= 0 || c.Int64("max-bytes") <= 0 {
+		return nil, wrongUsage("--eval-timeout and --max-bytes must be positive")
+	}
+	in := &inputs{stdin: new(bytes.Buffer), name: c.String("stdin-name"), options: compiler.Options{
+		Compiler: "shunt " + version(),
+		Source: source.Options{
+			MaxBytes: c.Int64("max-bytes"), AllowCUECode: c.Bool("allow-cue-code"), EvalTimeout: c.Duration("eval-timeout"),
+		},
+	}}
+	used := false
+	for _, name := range names {
+		if name != "-" {
+			in.list = append(in.list, source.Input{Name: name})
+			continue
+		}
+		if used {
+			return nil, wrongUsage("standard input can be read only once")
+		}
+		used = true
+		in.list = append(in.list, source.Input{Name: in.name, Reader: io.TeeReader(s.in, in.stdin)})
+	}
+	return in, nil
+}
+
+func (in *inputs) compile(ctx context.Context) compiler.Result {
+	return compiler.Compile(ctx, in.options, in.list)
+}
+
+// lines returns a function for excerpts. Where nothing could be parsed there is
+// no tree, and the files are read once more.
+func (in *inputs) lines(r compiler.Result) func(string, int, int) []string {
+	if r.Tree != nil {
+		return r.Tree.Lines
+	}
+	texts := make(map[string][]string)
+	return func(name string, first, last int) []string {
+		text, ok := texts[name]
+		if !ok {
+			data := in.stdin.Bytes()
+			if name != in.name || len(data) == 0 {
+				data, _ = readBounded(name, in.options.Source.MaxBytes) // no excerpt then
+			}
+			text = strings.Split(string(data), "\n")
+			texts[name] = text
+		}
+		if first < 1 || last > len(text) || first > last {
+			return nil
+		}
+		return text[first-1 : last]
+	}
+}
+
+// errTooLarge is the failure of readBounded for a file beyond its bound.
+var errTooLarge = errors.New("too large")
+
+// readBounded reads a file of at most limit bytes.
+func readBounded(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // nothing was written
+	return readUpTo(f, limit)
+}
+
+func readUpTo(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = errTooLarge
+	}
+	return data, err
+}
+
+// readArgument reads the file of an argument, or standard input for "-".
+func readArgument(s *streams, name string, limit int64) ([]byte, error) {
+	if name == "-" {
+		data, err := readUpTo(s.in, limit)
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return data, nil
+	}
+	data, err := readBounded(name, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return data, nil
+}

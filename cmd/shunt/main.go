@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"shunt/compiler/source"
+)
+
+// The exit statuses.
+const (
+	exitFine     = 0
+	exitFindings = 1
+	exitUsage    = 2
+	exitFailed   = 3
+)
+
+func main() {
+	source.ScrubEnvironment()
+	if code, ok := source.ChildMain(os.Args, os.Stdin, os.Stdout); ok {
+		os.Exit(code)
+	}
+	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the command without its process.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	app := newApp(&streams{in: stdin, out: stdout, err: stderr})
+	args, err := arrange(app, args)
+	if err == nil {
+		err = app.RunContext(ctx, args)
+	}
+	if err == nil {
+		return exitFine
+	}
+	if status, ok := errors.AsType[exitStatus](err); ok {
+		return int(status)
+	}
+	fmt.Fprintf(stderr, "shunt: %v\n", err)
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// streams are the standard streams.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// exitStatus ends the process with a status; everything has been said already.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// wrongUsage makes a mistake on the command line of a message.
+func wrongUsage(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+func newApp(s *streams) *cli.App {
+	app := &cli.App{
+		Name:      "shunt",
+		Usage:     "check and compile routing configurations for LLM engines",
+		UsageText: "shunt COMMAND [OPTION]... [ARGUMENT]...",
+		Description: "A configuration in CUE, YAML or JSON describes engines and how requests are routed to them.\n" +
+			"shunt check finds its mistakes, shunt compile makes a plan of it, and shuntd serves that plan.\n\n" +
+			"Exit status: 0 fine, 1 findings, 2 wrong usage, 3 the job could not be done.",
+		Version:                   version(),
+		HideHelpCommand:           true,
+		EnableBashCompletion:      true,
+		DisableSliceFlagSeparator: true,
+		Reader:                    s.in,
+		Writer:                    s.out,
+		ErrWriter:                 s.err,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              onUsageError,
+		Commands: []*cli.Command{
+			checkCommand(s), compileCommand(s), verifyCommand(s), showCommand(s),
+			explainCommand(s), rulesCommand(s), versionCommand(s),
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return unknownCommand(c.App, c.Args().First())
+			}
+			_ = cli.ShowAppHelp(c)
+			return exitStatus(exitUsage)
+		},
+	}
+	for _, c := range app.Commands {
+		c.OnUsageError = onUsageError
+		c.HideHelpCommand = true
+	}
+	return app
+}
+
+// onUsageError marks the mistakes that the flag parser finds.
+func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err} }
+
+// version is the version of the module, or of the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
+func versionCommand(s *streams) *cli.Command {
+	return &cli.Command{
+		Name: "version", Usage: "print the version", UsageText: "shunt version",
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return wrongUsage("version takes no argument")
+			}
+			_, err := fmt.Fprintln(s.out, "shunt "+version())
+			return err
+		},
+	}
+}

@@ -1,0 +1,88 @@
+// Command shuntd serves a routing plan.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"shunt/runtime/app"
+)
+
+// Exit codes, as those of shunt: wrong usage, and a job that could not be done.
+const (
+	exitUsage  = 2
+	exitFailed = 3
+)
+
+func main() { os.Exit(run(os.Args, os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	err := command(stdout, stderr, signals).RunContext(context.Background(), args)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "shuntd: %v\n", err)
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func command(stdout, stderr io.Writer, signals <-chan os.Signal) *cli.App {
+	return &cli.App{
+		Name:      "shuntd",
+		Usage:     "serve a routing plan that shunt compiled",
+		UsageText: "shuntd --plan plan.json",
+		Description: "shuntd loads a frozen plan, refuses one that it does not understand entirely, and routes\n" +
+			"POST /v1/chat/completions by it. SIGTERM drains: /readyz turns to 503, the listener stays open for\n" +
+			"the plan's drain_delay, then requests in flight end. SIGINT skips the delay; further signals hurry.",
+		Version:         version(),
+		HideHelpCommand: true,
+		Writer:          stdout,
+		ErrWriter:       stderr,
+		ExitErrHandler:  func(*cli.Context, error) {},
+		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`, made by shunt compile"},
+			&cli.StringFlag{Name: "listen", Usage: "`HOST:PORT` instead of the plan's listen address, for this process only"},
+			&cli.StringFlag{Name: "admin", Usage: "`HOST:PORT` or \"off\" instead of the plan's admin address, for this process only"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usageError{fmt.Errorf("unexpected argument %q", c.Args().First())}
+			}
+			if c.String("plan") == "" {
+				return usageError{errors.New("--plan FILE is required")}
+			}
+			return app.Run(c.Context, app.Options{
+				PlanFile: c.String("plan"),
+				Listen:   c.String("listen"),
+				Admin:    c.String("admin"),
+				Version:  version(),
+				Log:      stderr,
+				Signals:  signals,
+			})
+		},
+	}
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

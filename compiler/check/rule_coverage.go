@@ -1,0 +1,122 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"shunt/compiler/diag"
+	"shunt/schema/plan"
+)
+
+// ruleLengthGaps warns about input lengths that no bucket takes, below the
+// longest one that some bucket takes.
+func ruleLengthGaps(r *rules) {
+	for _, m := range r.sounds() {
+		table, ok := plan.Breakpoints(m.ordered(), plan.MaxRuns)
+		if !ok || m.Buckets == nil {
+			continue
+		}
+		gaps := several{}
+		for i := range table {
+			if len(table[i].Runs) > 0 || i+1 == len(table) {
+				continue
+			}
+			from, next := table[i].From, table[i+1].From
+			if f := gaps.next(); f {
+				at := m.startingAt(next)
+				r.add(diag.LengthGap, at, fmt.Sprintf("no bucket takes inputs of %s tokens", span(from, next-1))).
+					Hint = "lower limits.min of this bucket or raise the bound of another, if the gap is not meant"
+			}
+		}
+		gaps.finish(r, "gap")
+	}
+}
+
+// startingAt is the path of limits.min of a bucket that starts at an input
+// length.
+func (m *modelAt) startingAt(from int64) string {
+	for i := range m.buckets() {
+		if low := m.buckets()[i].Limits.Min; low != nil && *low == from {
+			return m.bucketAt(i) + "/limits/min"
+		}
+	}
+	return m.at + "/buckets"
+}
+
+// rulePeakGaps warns about inputs that are covered, but not together with an
+// output that other inputs may have.
+func rulePeakGaps(r *rules) {
+	for _, m := range r.sounds() {
+		ordered := m.ordered()
+		table, ok := plan.Breakpoints(ordered, plan.MaxRuns)
+		if !ok || len(ordered) == 0 {
+			continue
+		}
+		contexts := make([]int64, len(ordered))
+		for i := range ordered {
+			contexts[i] = math.MaxInt64
+			if c := ordered[i].MaxContextTokens; c != nil {
+				contexts[i] = *c
+			}
+		}
+		widest := newRangeMax(contexts)
+		all := widest.of([]plan.Run{{0, len(ordered) - 1}})
+		gaps := several{}
+		for i := 0; i < len(table); {
+			best := widest.of(table[i].Runs)
+			from := table[i].From
+			for i++; i < len(table) && widest.of(table[i].Runs) == best; i++ {
+			}
+			if best < 0 || contexts[best] == contexts[all] || i == len(table) || !gaps.next() {
+				continue
+			}
+			r.peakGap(m, ordered[best], ordered[all], from, table[i].From-1)
+		}
+		gaps.finish(r, "range")
+	}
+}
+
+// peakGap reports one range of inputs whose widest bucket is narrower than the
+// widest of the model.
+func (r *rules) peakGap(m *modelAt, best, widest plan.Bucket, from, to int64) {
+	f := r.add(diag.PeakGap, m.named(best.ID)+"/max_context_tokens", fmt.Sprintf(
+		"no bucket takes inputs of %s tokens with more than %d tokens of input and output together", span(from, to), *best.MaxContextTokens))
+	f.Hint = fmt.Sprintf("bucket %q takes more; lower its limits.min if it should serve them", widest.ID)
+	r.also(f, m.named(widest.ID), fmt.Sprintf("bucket %q is here", widest.ID))
+}
+
+// named is the path of the bucket with an id.
+func (m *modelAt) named(id string) string {
+	for i := range m.buckets() {
+		if m.buckets()[i].ID == id {
+			return m.bucketAt(i)
+		}
+	}
+	return m.at + "/buckets"
+}
+
+// span writes an inclusive range.
+func span(from, to int64) string {
+	if from == to {
+		return fmt.Sprint(from)
+	}
+	return fmt.Sprintf("%d to %d", from, to)
+}
+
+// several counts findings that are alike and keeps the first ones.
+type several struct{ n int }
+
+// next counts one more and reports whether it is to be reported.
+func (s *several) next() bool {
+	s.n++
+	return s.n <= maxPerModel
+}
+
+// finish tells in the last finding how many were left out.
+func (s *several) finish(r *rules, noun string) {
+	if more := s.n - maxPerModel; more > 0 {
+		last := &r.list[len(r.list)-1]
+		last.Hint += fmt.Sprintf("; %d more %s like this", more, noun+strings.Repeat("s", min(more-1, 1)))
+	}
+}

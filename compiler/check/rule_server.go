@@ -1,0 +1,159 @@
+package check
+
+import (
+	"fmt"
+	"net"
+
+	"shunt/compiler/config"
+	"shunt/compiler/diag"
+	"shunt/schema/plan"
+)
+
+// ruleAddresses refuses listeners that cannot start, and an admin listener that
+// other hosts reach.
+func ruleAddresses(r *rules) {
+	s := &r.cfg.Server
+	listen, admin := config.Or(s.Listen, config.DefaultListen), config.Or(s.Admin, config.DefaultAdmin)
+	good := r.address("/server/listen", s.Listen)
+	if admin == config.Off {
+		return
+	}
+	if !r.address("/server/admin", s.Admin) {
+		return
+	}
+	if !plan.IsLoopback(admin) && s.Admin != nil {
+		r.add(diag.ExposedAdmin, "/server/admin", fmt.Sprintf("the admin listener %q is reachable from other hosts", admin)).
+			Hint = "use a loopback address such as 127.0.0.1:30001; a token for other hosts is not available yet"
+	}
+	if good && clash(listen, admin) {
+		path, other := "/server/admin", "/server/listen"
+		if s.Admin == nil {
+			path, other = other, path
+		}
+		f := r.add(diag.AddressClash, path, fmt.Sprintf("listen %q and admin %q need the same port", listen, admin))
+		f.Hint = "give them different ports"
+		if s.Admin != nil && s.Listen != nil {
+			r.also(f, other, "the other one is here")
+		}
+	}
+}
+
+// address checks a listen address that is written. It is false for one that
+// nothing more can be said about.
+func (r *rules) address(path string, addr *string) bool {
+	if addr == nil {
+		return true
+	}
+	if !r.intact(path) {
+		return false
+	}
+	if err := plan.CheckListen(*addr); err != nil {
+		r.add(diag.BadAddress, path, fmt.Sprintf("%q %v", *addr, err)).Hint = "write it like 127.0.0.1:30000"
+		return false
+	}
+	return true
+}
+
+// clash reports whether two listeners cannot both start. A listener on every
+// address takes the port of each; port 0 is always free.
+func clash(a, b string) bool {
+	hostA, portA, _ := net.SplitHostPort(a)
+	hostB, portB, _ := net.SplitHostPort(b)
+	if portA != portB || portA == "0" {
+		return false
+	}
+	wild := func(host string) bool {
+		ip := net.ParseIP(host)
+		return host == "" || ip != nil && ip.IsUnspecified()
+	}
+	return hostA == hostB || wild(hostA) || wild(hostB)
+}
+
+// durationAt is a duration of the configuration, its default and its bounds in
+// milliseconds.
+type durationAt struct {
+	path      string
+	value     *config.Duration
+	def       int64
+	low, high int64
+}
+
+func (d durationAt) ms() int64 { return config.MSOr(d.value, d.def) }
+
+// ruleServerRanges holds durations and sizes to their ranges; the schema checks
+// only their spelling.
+func ruleServerRanges(r *rules) {
+	s := &r.cfg.Server
+	const day365 = plan.MaxDurationMS
+	list := []durationAt{
+		{"/server/request_timeout", s.RequestTimeout, 1, 1, day365},
+		{"/server/connect_timeout", s.ConnectTimeout, 1, 1, day365},
+		{"/server/header_timeout", s.HeaderTimeout, 1, 1, day365},
+		{"/server/stream_idle_timeout", s.StreamIdleTimeout, 1, 1, day365},
+		{"/server/stale_timeout", s.StaleTimeout, 1, 1, day365},
+		{"/server/drain_delay", s.DrainDelay, 0, 0, plan.MaxDrainMS},
+		{"/server/drain_timeout", s.DrainTimeout, 1, 1, day365},
+		{"/state/load/freshness", r.cfg.State.Load.Freshness, 1, 1, day365},
+	}
+	for _, m := range r.models {
+		list = append(list, durationAt{m.at + "/breaker/cool_down", m.Breaker.CoolDown, 1, 1, day365})
+	}
+	for _, d := range list {
+		if n := d.ms(); (n < d.low || n > d.high) && r.intact(d.path) {
+			r.add(diag.OutOfRange, d.path, fmt.Sprintf("%s is outside %s to %s", *d.value, words(d.low), words(d.high)))
+		}
+	}
+	if s.MaxBody != nil && r.intact("/server/max_body") {
+		if n := s.MaxBody.Bytes(); n < plan.MinBodyBytes || n > plan.MaxBodyBytes {
+			r.add(diag.OutOfRange, "/server/max_body", fmt.Sprintf("%s is outside 1KiB to 1GiB", *s.MaxBody))
+		}
+	}
+}
+
+// words writes milliseconds in the largest unit that holds them exactly.
+func words(ms int64) string {
+	switch {
+	case ms > 0 && ms%3_600_000 == 0:
+		return fmt.Sprintf("%dh", ms/3_600_000)
+	case ms%1000 == 0:
+		return fmt.Sprintf("%ds", ms/1000)
+	}
+	return fmt.Sprintf("%dms", ms)
+}
+
+// ruleTimeoutOrder refuses a step that may take longer than the whole it is part
+// of. It reports the inner timeout, or the outer one when only that is written.
+func ruleTimeoutOrder(r *rules) {
+	s := &r.cfg.Server
+	request := durationAt{"/server/request_timeout", s.RequestTimeout, config.DefaultRequestTimeoutMS, 0, 0}
+	stale := durationAt{"/server/stale_timeout", s.StaleTimeout, config.DefaultStaleTimeoutMS, 0, 0}
+	connect := durationAt{"/server/connect_timeout", s.ConnectTimeout, config.DefaultConnectTimeoutMS, 0, 0}
+	header := durationAt{"/server/header_timeout", s.HeaderTimeout, request.ms(), 0, 0}
+	idle := durationAt{"/server/stream_idle_timeout", s.StreamIdleTimeout, config.DefaultStreamIdleTimeoutMS, 0, 0}
+	for _, pair := range [...]struct{ inner, outer durationAt }{
+		{request, stale}, {connect, request}, {header, stale}, {idle, stale},
+	} {
+		in, out := pair.inner, pair.outer
+		if in.ms() <= out.ms() || !r.intact(in.path) || !r.intact(out.path) || in.value == nil && out.value == nil {
+			continue
+		}
+		path := in.path
+		if in.value == nil {
+			path = out.path
+		}
+		f := r.add(diag.TimeoutOrder, path, fmt.Sprintf("%s is longer than %s", in.name(), out.name()))
+		f.Hint = "raise the outer timeout or lower the inner one"
+		if in.value != nil && out.value != nil {
+			r.also(f, out.path, "the outer timeout is here")
+		}
+	}
+}
+
+// name is the field and its value, marked when that is a default.
+func (d durationAt) name() string {
+	field := d.path[len("/server/"):]
+	if d.value == nil {
+		return fmt.Sprintf("%s (default %s)", field, words(d.def))
+	}
+	return fmt.Sprintf("%s (%s)", field, *d.value)
+}

@@ -1,0 +1,4 @@
+package source
+
+// ChildArgument marks the evaluation child.
+const ChildArgument = childArgument

@@ -1,0 +1,118 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Limits of a client connection. Bodies and answers have limits of their own.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 120 * time.Second
+	maxHeaderBytes    = 64 << 10
+	heartbeat         = 5 * time.Second
+)
+
+// endpoint is one listener and the server on it.
+type endpoint struct {
+	name string
+	ln   net.Listener
+	srv  *http.Server
+}
+
+func listen(ctx context.Context, name, addr string, h http.Handler, log *slog.Logger) (*endpoint, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s listener: %w", name, err)
+	}
+	return &endpoint{name: name, ln: ln, srv: &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}, nil
+}
+
+func (e *endpoint) serve() error {
+	if err := e.srv.Serve(e.ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("%s listener: %w", e.name, err)
+	}
+	return nil
+}
+
+// drain describes an orderly stop.
+type drain struct {
+	delay   time.Duration // keep accepting, not ready
+	timeout time.Duration // then wait for requests in flight
+	log     *slog.Logger
+	unready func()
+	busy    func() int64 // requests in flight
+}
+
+// stop drains the endpoints. More signals cut it short: the first ends the
+// delay, the second the wait. It reports whether every request ended by itself.
+func (d *drain) stop(first os.Signal, signals <-chan os.Signal, all []*endpoint) bool {
+	d.unready()
+	if first == syscall.SIGTERM {
+		d.log.Info("draining", "signal", first.String(), "delay", d.delay, "timeout", d.timeout)
+		d.pause(d.delay, signals)
+	} else {
+		d.log.Info("stopping", "timeout", d.timeout)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.timeout)
+	defer cancel()
+	watched := make(chan struct{})
+	var watcher, shutdowns sync.WaitGroup
+	watcher.Go(func() { d.watch(watched, cancel, signals) })
+	var cut atomic.Bool
+	for _, e := range all {
+		shutdowns.Go(func() {
+			if e.srv.Shutdown(ctx) != nil {
+				cut.Store(true)
+				_ = e.srv.Close() // the listener is gone already, connections follow
+			}
+		})
+	}
+	shutdowns.Wait()
+	close(watched)
+	watcher.Wait()
+	return !cut.Load()
+}
+
+func (d *drain) pause(delay time.Duration, signals <-chan os.Signal) {
+	t := time.NewTimer(delay)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-signals:
+		d.log.Info("second signal, the delay ends")
+	}
+}
+
+// watch reports on a drain until it is over, and cuts it at a signal.
+func (d *drain) watch(over <-chan struct{}, cut context.CancelFunc, signals <-chan os.Signal) {
+	t := time.NewTicker(heartbeat)
+	defer t.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-signals:
+			d.log.Warn("further signal, requests in flight are cut", "inflight", d.busy())
+			cut()
+			signals = nil
+		case <-t.C:
+			d.log.Info("waiting for requests in flight", "inflight", d.busy())
+		}
+	}
+}

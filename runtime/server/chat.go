@@ -1,0 +1,182 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"shunt/runtime/fleet"
+	"shunt/runtime/forward"
+	"shunt/runtime/policy"
+	"shunt/runtime/prepare"
+	"shunt/runtime/routing"
+)
+
+// chat serves one chat request.
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+	sc := w.(*scope)
+	err := s.serveChat(sc, r)
+	if err == nil {
+		return
+	}
+	if e, ok := errors.AsType[*forward.Error](err); ok {
+		fail(sc, r, e)
+		return
+	}
+	// The client left or its answer broke: there is no regular end any more.
+	sc.cut = true
+}
+
+// serveChat prepares, routes and forwards. Nothing has been written when it
+// returns a *forward.Error.
+func (s *Server) serveChat(sc *scope, r *http.Request) error {
+	if sc.gen == nil {
+		return unavailable("not_ready", "service unavailable", nil)
+	}
+	m, e := sc.prepare(r)
+	if e != nil {
+		return e
+	}
+	if err := s.route(sc, r, m); err != nil {
+		return err
+	}
+	sel := &sc.selection
+	if sc.gen.Settings.ExposeDecision {
+		sc.Header()["X-Shunt-Decision"] = []string{compact(sel)}
+	}
+	sc.call = forward.Call{
+		Plain: sel.Plain.Engine, Prefill: sel.Prefill.Engine, Decode: sel.Decode.Engine,
+		Request: &sc.prepared, Start: sc.start, Timestamped: m.Resolver.DispatchTimestamps,
+		Timeouts: sc.gen.Settings.Timeouts,
+	}
+	err := s.opts.Forwarder.Chat(sc, r, &sc.call)
+	if sc.call.Report.Outcome != "" {
+		s.opts.Meters.dispatched(sel, m.Resolver.Model, time.Since(sc.start))
+	}
+	return err
+}
+
+// prepare reads the body and finds the model. An unknown model is told before
+// anything that depends on the model's rules.
+func (sc *scope) prepare(r *http.Request) (*Model, *forward.Error) {
+	body, e := sc.readBody(r)
+	if e != nil {
+		return nil, e
+	}
+	p := &sc.prepared
+	if err := p.Parse(body); errors.Is(err, prepare.ErrNoModel) {
+		return nil, badRequest(prepare.ErrNoModel.Error(), nil)
+	} else if err != nil {
+		return nil, badRequest(prepare.ErrBody.Error(), err)
+	}
+	m := sc.gen.Models[p.Model]
+	if m == nil {
+		return nil, modelNotFound(p.Model)
+	}
+	input, peak, err := p.Lengths()
+	if err != nil {
+		return nil, badRequest(err.Error(), nil)
+	}
+	sc.request.Request = policy.Request{
+		Model: m.Resolver.Model, Input: input, Peak: peak,
+		SessionKey: prepare.Key(r.Header, m.SessionHeader),
+		RoutingKey: prepare.Key(r.Header, m.RoutingKeyHeader),
+	}
+	return m, nil
+}
+
+// route selects the engines. The decision is put together only for a debug log.
+func (s *Server) route(sc *scope, r *http.Request, m *Model) error {
+	ctx := r.Context()
+	debug := s.log.Enabled(ctx, slog.LevelDebug)
+	if debug {
+		sc.request.Decision = new(routing.Decision)
+	}
+	sel, err := m.Resolver.Route(ctx, &sc.request)
+	if debug {
+		s.log.LogAttrs(ctx, slog.LevelDebug, "routing decision",
+			slog.String("request_id", sc.id), slog.Any("decision", sc.request.Decision))
+	}
+	if err == nil {
+		sc.selection = sel
+		return nil
+	}
+	if ctx.Err() != nil {
+		return forward.ErrClientGone
+	}
+	s.opts.Meters.failed(err)
+	if sc.gen.Settings.ExposeDecision {
+		sc.Header()["X-Shunt-Decision"] = []string{compactFailure(err)}
+	}
+	return selectionFailed(err)
+}
+
+type stagePick struct {
+	stage fleet.Role
+	pick  *policy.Pick
+}
+
+// picks are the picks of a selection by stage; those without engine are not set.
+func picks(s *routing.Selection) [3]stagePick {
+	return [3]stagePick{{fleet.Plain, &s.Plain}, {fleet.Prefill, &s.Prefill}, {fleet.Decode, &s.Decode}}
+}
+
+// compact is a selection in one header line.
+func compact(s *routing.Selection) string {
+	var b strings.Builder
+	b.WriteString("bucket=")
+	b.WriteString(token(s.Bucket.ID))
+	for _, p := range picks(s) {
+		if p.pick.Engine == nil {
+			continue
+		}
+		b.WriteString("; ")
+		b.WriteString(p.stage.String())
+		b.WriteByte('=')
+		b.WriteString(token(p.pick.Engine.ID()))
+		b.WriteString("; ")
+		b.WriteString(p.stage.String())
+		b.WriteString("-reason=")
+		b.WriteString(string(p.pick.Reason))
+	}
+	return b.String()
+}
+
+// compactFailure names the kind, the stage and the limits of a failed selection.
+func compactFailure(err error) string {
+	e, ok := errors.AsType[*policy.Error](err)
+	if !ok {
+		return "error=internal"
+	}
+	out := "error=" + e.Kind.String()
+	if e.Stage != 0 {
+		out += "; stage=" + e.Stage.String()
+	}
+	const most = 8
+	for i, r := range e.Rejected {
+		if i == most {
+			return out + "; more"
+		}
+		out += "; " + token(r.Engine) + "=" + string(r.Limit)
+	}
+	return out
+}
+
+// token makes an id fit for the header line: what would end or break it is
+// replaced by its UTF-8 bytes in percent form.
+func token(id string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(id) {
+		if c := id[i]; c > ' ' && c <= '~' && c != ';' && c != '=' && c != '%' {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/julienschmidt/httprouter"
+
+	"shunt/runtime/fleet"
+	"shunt/runtime/forward"
+)
+
+// The paths that are served.
+const (
+	chatPath    = "/v1/chat/completions"
+	modelsPath  = "/v1/models"
+	healthPath  = "/healthz"
+	readyPath   = "/readyz"
+	metricsPath = "/metrics"
+	planPath    = "/admin/plan"
+	enginesPath = "/admin/engines"
+	reloadPath  = "/admin/reload"
+)
+
+// Options are what a Server stands on.
+type Options struct {
+	// Fleet, Forwarder and Meters are required. The Forwarder's observer is
+	// the same Meters.
+	Fleet     *fleet.Fleet
+	Forwarder *forward.Forwarder
+	Meters    *Meters
+	// Log defaults to discarding.
+	Log *slog.Logger
+	// Rand is the source of request ids, safe for concurrent use; nil draws
+	// from the process-wide source.
+	Rand func() uint64
+	// Reload serves POST /admin/reload and returns the digest in force; nil
+	// serves no such path.
+	Reload func(ctx context.Context) (digest string, err error)
+}
+
+// Server answers clients and, by a handler of its own, administrators. The zero
+// Server is not usable; New makes one.
+type Server struct {
+	opts    Options
+	log     *slog.Logger
+	current atomic.Pointer[Generation]
+	serving atomic.Bool
+	reload  atomic.Pointer[string] // text of the last reload's error
+	scopes  sync.Pool
+	public  http.Handler
+	admin   http.Handler
+}
+
+// New returns a server without a plan. Until Swap and SetServing it is alive but
+// not ready.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Uint64
+	}
+	s := &Server{opts: o, log: o.Log}
+	s.scopes.New = func() any { return new(scope) }
+	s.public = s.wrap(s.publicRoutes())
+	s.admin = s.wrap(s.adminRoutes())
+	o.Meters.watch(s)
+	return s
+}
+
+// Handler serves clients.
+func (s *Server) Handler() http.Handler { return s.public }
+
+// Admin serves the admin listener. It names engine addresses and asks for no
+// credentials.
+func (s *Server) Admin() http.Handler { return s.admin }
+
+// Swap puts a plan into force for requests to come and returns the one before,
+// nil at first. Requests under way keep the old one.
+func (s *Server) Swap(g *Generation) *Generation {
+	old := s.current.Swap(g)
+	s.reload.Store(nil)
+	s.opts.Meters.swaps.Inc()
+	return old
+}
+
+// NoteFailure records that a new plan was refused and the old one stays.
+func (s *Server) NoteFailure(err error) {
+	text := err.Error()
+	s.reload.Store(&text)
+	s.opts.Meters.failures.Inc()
+}
+
+// SetServing switches readiness: off at the start of a drain, when requests are
+// still served but no more should be sent.
+func (s *Server) SetServing(on bool) { s.serving.Store(on) }
+
+// Ready is what /readyz says.
+func (s *Server) Ready() bool {
+	g := s.current.Load()
+	return s.serving.Load() && g != nil && g.ready()
+}
+
+func newRouter() *httprouter.Router {
+	return &httprouter.Router{
+		HandleMethodNotAllowed: true,
+		NotFound:               http.HandlerFunc(notFound),
+		MethodNotAllowed:       http.HandlerFunc(methodNotAllowed),
+	}
+}
+
+func (s *Server) publicRoutes() *httprouter.Router {
+	r := newRouter()
+	r.HandlerFunc(http.MethodPost, chatPath, s.chat)
+	r.HandlerFunc(http.MethodGet, modelsPath, s.models)
+	s.probes(r)
+	return r
+}
+
+// probes are served on both listeners.
+func (s *Server) probes(r *httprouter.Router) {
+	r.HandlerFunc(http.MethodGet, healthPath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	r.HandlerFunc(http.MethodGet, readyPath, s.readyz)
+	r.HandlerFunc(http.MethodGet, metricsPath, s.opts.Meters.serve)
+}
+
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+	if s.Ready() {
+		w.WriteHeader(http.StatusOK)
+	} else {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
+
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+	type entry struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		OwnedBy string `json:"owned_by"`
+	}
+	list := struct {
+		Object string  `json:"object"`
+		Data   []entry `json:"data"`
+	}{"list", []entry{}}
+	if g := s.current.Load(); g != nil {
+		for _, id := range g.Order {
+			list.Data = append(list.Data, entry{id, "model", "sglang"})
+		}
+	}
+	writeJSON(w, http.StatusOK, list)
+}

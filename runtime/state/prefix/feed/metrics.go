@@ -1,0 +1,65 @@
+package feed
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"shunt/runtime/state/prefix"
+	"shunt/runtime/state/prefix/wire"
+)
+
+// counters are the metrics of a feed. Their set is passed in; a feed that takes
+// the place of another under the same labels continues its counters.
+type counters struct {
+	events, blocks                *metrics.Counter
+	gaps, lost, resets            *metrics.Counter
+	malformed, undecodable        *metrics.Counter
+	reconnects, failures, refused *metrics.Counter
+	replays                       map[string]*metrics.Counter
+	lag                           atomic.Uint64 // seconds, as float64 bits
+}
+
+func (c *counters) register(o Options) {
+	name := func(metric string) string { return fmt.Sprintf("shunt_prefix_%s{model=%q}", metric, o.Model) }
+	counter := func(metric string) *metrics.Counter { return o.Metrics.GetOrCreateCounter(name(metric)) }
+	c.events, c.blocks = counter("events_total"), counter("event_blocks_total")
+	c.gaps, c.lost, c.resets = counter("gaps_total"), counter("lost_batches_total"), counter("resets_total")
+	c.malformed, c.undecodable = counter("malformed_messages_total"), counter("undecodable_batches_total")
+	c.reconnects, c.failures = counter("reconnects_total"), counter("connection_failures_total")
+	c.refused = counter("refused_engines_total")
+	c.replays = make(map[string]*metrics.Counter)
+	for _, outcome := range []string{"repaired", "incomplete", "failed", "none", "warmed", "cold"} {
+		c.replays[outcome] = o.Metrics.GetOrCreateCounter(
+			fmt.Sprintf("shunt_prefix_replays_total{model=%q,outcome=%q}", o.Model, outcome))
+	}
+	o.Metrics.GetOrCreateGauge(name("lag_seconds"), func() float64 { return math.Float64frombits(c.lag.Load()) })
+	if o.Index == nil {
+		return
+	}
+	gauge := func(metric string, read func(s prefix.Stats) int) {
+		o.Metrics.GetOrCreateGauge(name(metric), func() float64 { return float64(read(o.Index.Stats())) })
+	}
+	gauge("index_blocks", func(s prefix.Stats) int { return s.Blocks })
+	gauge("index_owned_blocks", func(s prefix.Stats) int { return s.Carried })
+	gauge("index_owners", func(s prefix.Stats) int { return s.Owners })
+	gauge("index_bytes", func(s prefix.Stats) int { return s.Bytes })
+	gauge("index_evicted_blocks", func(s prefix.Stats) int { return int(s.Evicted) })
+	gauge("index_orphan_chains", func(s prefix.Stats) int { return int(s.Orphans) })
+}
+
+func (c *counters) replay(outcome string) { c.replays[outcome].Inc() }
+
+// applied counts a batch, and measures how long after its publication it took
+// effect. The clocks are two, so the lag is an estimate, never below zero.
+func (c *counters) applied(b *wire.Batch) {
+	c.events.Add(len(b.Events))
+	c.blocks.Add(b.Blocks())
+	if b.Time > 0 {
+		lag := float64(time.Now().UnixNano())/1e9 - b.Time
+		c.lag.Store(math.Float64bits(max(lag, 0)))
+	}
+}

@@ -1,0 +1,271 @@
+package feed
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync/atomic"
+
+	"shunt/runtime/state/prefix"
+	"shunt/runtime/state/prefix/wire"
+	"shunt/runtime/state/zmtp"
+)
+
+// endMarker is the sequence number that ends a replay, and that a live publisher
+// never reaches.
+const endMarker = -1
+
+// rank is one subscription. Its fields belong to the subscription's goroutine,
+// except live and owner, which the applier reads.
+type rank struct {
+	x             *following
+	number        int
+	replayAddress string // empty if the engine offers no replay
+	owner         *prefix.Owner
+	live          atomic.Bool
+
+	// known says that last is the sequence number of the last batch, and print the
+	// fingerprint of its payload, which has the publisher's clock in it: the same
+	// number with another payload is another life of the publisher.
+	known bool
+	last  int64
+	print uint64
+	// sent is the last number seen live on this connection, -1 for none. Numbers
+	// above it and not above last came by replay already.
+	sent int64
+	seed maphash.Seed
+	ups  int
+}
+
+// up runs on each new connection. The publisher may have said much meanwhile, or
+// be another process: what was said is replayed, or nothing is believed.
+func (r *rank) up(ctx context.Context) error {
+	if r.ups == 0 {
+		r.seed = maphash.MakeSeed()
+	} else {
+		r.x.f.counts.reconnects.Inc()
+		r.x.again()
+	}
+	r.ups++
+	r.sent = -1
+	if r.replayAddress == "" {
+		if r.known {
+			return r.reset(ctx)
+		}
+		return nil
+	}
+	if !r.known {
+		return r.warm(ctx, -1)
+	}
+	return r.repair(ctx, -1)
+}
+
+func (r *rank) down(err error) {
+	r.x.f.counts.failures.Inc()
+	r.x.f.o.Log.Debug("event subscription interrupted", "engine", r.x.engine.ID(), "rank", r.number, "error", err)
+}
+
+// message takes one live message: topic, sequence and payload, or the last two.
+func (r *rank) message(ctx context.Context, parts [][]byte) error {
+	if len(parts) == 3 {
+		parts = parts[1:]
+	}
+	if len(parts) != 2 || len(parts[0]) != 8 {
+		r.x.f.counts.malformed.Inc()
+		return nil
+	}
+	seq := int64(binary.BigEndian.Uint64(parts[0]))
+	if seq < 0 {
+		r.known = false
+		return r.reset(ctx)
+	}
+	if err := r.arrange(ctx, seq, parts[1]); err != nil {
+		return err
+	}
+	if r.known && seq <= r.last {
+		r.sent = seq
+		return nil // replayed before
+	}
+	r.sent = seq
+	return r.forward(ctx, seq, parts[1])
+}
+
+// arrange brings the rank to where a live batch may be applied next, or to where
+// it is recognised as one that was replayed.
+func (r *rank) arrange(ctx context.Context, seq int64, payload []byte) error {
+	switch {
+	case !r.known || seq == r.last+1:
+		return nil
+	case seq > r.last:
+		r.x.f.counts.gaps.Inc()
+		r.x.f.counts.lost.Add(int(seq - r.last - 1))
+		if r.replayAddress == "" {
+			r.x.f.counts.replay("none")
+			return r.reset(ctx)
+		}
+		// The payload is only valid until the next read, but replays are read from
+		// another connection.
+		return r.repair(ctx, seq)
+	case seq > r.sent && (seq != r.last || maphash.Bytes(r.seed, payload) == r.print):
+		return nil
+	}
+	// The number went back: the publisher restarted behind the same connection.
+	r.x.again()
+	if err := r.reset(ctx); err != nil || r.replayAddress == "" || seq == 0 {
+		return err
+	}
+	return r.warm(ctx, seq)
+}
+
+// reset forgets everything that the rank holds, in order with its batches.
+func (r *rank) reset(ctx context.Context) error {
+	r.known = false
+	r.x.f.counts.resets.Inc()
+	b, err := r.take(ctx)
+	if err != nil {
+		return err
+	}
+	b.Events = append(b.Events[:0], wire.Event{Kind: wire.Cleared})
+	r.x.f.queue <- item{rank: r, batch: b}
+	return nil
+}
+
+// take waits for a free batch. Every batch in flight came from here, so the
+// queue has room for it.
+func (r *rank) take(ctx context.Context) (*wire.Batch, error) {
+	select {
+	case b := <-r.x.f.free:
+		return b, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// forward decodes a batch and hands it over. A batch that cannot be decoded is a
+// lost one: with it may go a removal, so the rank starts from nothing.
+func (r *rank) forward(ctx context.Context, seq int64, payload []byte) error {
+	b, err := r.take(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.Decode(payload); err != nil {
+		r.x.f.release(b)
+		r.x.f.counts.undecodable.Inc()
+		r.x.f.o.Log.Warn("cache events not understood", "engine", r.x.engine.ID(), "rank", r.number, "error", err)
+		err := r.reset(ctx)
+		r.known, r.last, r.print = true, seq, maphash.Bytes(r.seed, payload)
+		return err
+	}
+	for i := range b.Events {
+		if b.Events[i].BlockSize > r.x.info.BlockSize {
+			r.x.again()
+			break
+		}
+	}
+	r.known, r.last, r.print = true, seq, maphash.Bytes(r.seed, payload)
+	r.x.f.queue <- item{rank: r, batch: b}
+	return nil
+}
+
+// errBroken says that a replay does not continue what is known.
+var errBroken = errors.New("the replay does not continue what was received")
+
+// repair replays what followed the last batch, up to and without one number, -1
+// for everything there is. It begins with the last batch itself, which proves
+// that the publisher is the same. If anything is amiss the rank is reset.
+func (r *rank) repair(ctx context.Context, until int64) error {
+	proven := false
+	err := r.replay(ctx, r.last, func(seq int64, payload []byte) error {
+		switch {
+		case until >= 0 && seq >= until:
+			return nil
+		case !proven && seq == r.last && maphash.Bytes(r.seed, payload) == r.print:
+			proven = true
+			return nil
+		case !proven || seq != r.last+1:
+			return errBroken
+		}
+		return r.forward(ctx, seq, payload)
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil && proven && r.known && (until < 0 || r.last == until-1):
+		r.x.f.counts.replay("repaired")
+		return nil
+	case err == nil || errors.Is(err, errBroken):
+		r.x.f.counts.replay("incomplete")
+	default:
+		r.x.f.counts.replay("failed")
+	}
+	if err := r.reset(ctx); err != nil {
+		return err
+	}
+	if until < 0 {
+		// Another life, perhaps: what it offers is taken from its beginning.
+		return r.warm(ctx, until)
+	}
+	return nil
+}
+
+// warm replays the history that a publisher offers, up to and without one
+// number, -1 for all. A hole in it is a new beginning.
+func (r *rank) warm(ctx context.Context, until int64) error {
+	err := r.replay(ctx, 0, func(seq int64, payload []byte) error {
+		if until >= 0 && seq >= until {
+			return nil
+		}
+		if r.known && seq != r.last+1 {
+			if err := r.reset(ctx); err != nil {
+				return err
+			}
+		}
+		return r.forward(ctx, seq, payload)
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err == nil && (until < 0 || r.known && r.last == until-1) {
+		r.x.f.counts.replay("warmed")
+		return nil
+	}
+	r.x.f.counts.replay("cold")
+	if r.known {
+		return r.reset(ctx)
+	}
+	return nil
+}
+
+// replay asks for the batches from a number on and passes each to take.
+func (r *rank) replay(ctx context.Context, from int64, take func(seq int64, payload []byte) error) error {
+	short, cancel := context.WithTimeout(ctx, r.x.f.o.ReplayTimeout)
+	defer cancel()
+	c, err := zmtp.Dial(short, zmtp.DEALER, r.replayAddress, r.x.f.o.ZMTP)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Send(nil, binary.BigEndian.AppendUint64(nil, uint64(from))); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	for {
+		parts, err := c.Read(short)
+		if err != nil {
+			return fmt.Errorf("replay: %w", err)
+		}
+		// Engines differ in what stands before: delimiter, topic, both.
+		n := len(parts)
+		if n < 2 || len(parts[n-2]) != 8 {
+			return fmt.Errorf("replay: a reply of %d parts has no sequence number", n)
+		}
+		seq := int64(binary.BigEndian.Uint64(parts[n-2]))
+		if seq == endMarker {
+			return nil
+		}
+		if err := take(seq, parts[n-1]); err != nil {
+			return err
+		}
+	}
+}
