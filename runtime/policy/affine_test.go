@@ -45,12 +45,12 @@ func fates(r *policy.Request) (out []policy.KeyFate) {
 }
 
 func TestWithoutAStore(t *testing.T) {
-	all := engines(t, 2)
+	all := plainEngines(t, 2)
 	f := func(store affinity.Store, admission policy.Admission, want policy.Kind, wantFates ...policy.KeyFate) {
 		t.Helper()
 		for _, p := range []policy.Policy{
-			&policy.SessionAware{Loads: reader(), Admission: admission, Bindings: store, Fallback: first{}},
-			&policy.Sticky{Loads: reader(), Admission: admission, Bindings: store, Fallback: first{}},
+			&policy.SessionAware{Loads: frozen(), Admission: admission, Bindings: store, Fallback: first{}},
+			&policy.Sticky{Loads: frozen(), Admission: admission, Bindings: store, Fallback: first{}},
 		} {
 			req := keyed()
 			got, err := p.Pick(t.Context(), all, req)
@@ -79,8 +79,8 @@ func TestWithoutAStore(t *testing.T) {
 }
 
 func TestACancelledLookupPassesAsItIs(t *testing.T) {
-	all := engines(t, 1)
-	p := &policy.SessionAware{Loads: reader(), Bindings: &failing{err: context.Canceled}, Fallback: first{}}
+	all := plainEngines(t, 1)
+	p := &policy.SessionAware{Loads: frozen(), Bindings: &failing{err: context.Canceled}, Fallback: first{}}
 	req := keyed()
 	if _, err := p.Pick(t.Context(), all, req); !errors.Is(err, context.Canceled) || kindOf(err) != 0 {
 		t.Errorf("got %v", err)
@@ -91,9 +91,9 @@ func TestACancelledLookupPassesAsItIs(t *testing.T) {
 }
 
 func TestAForeignFallbackBindsNothing(t *testing.T) {
-	all, other := engines(t, 2), engines(t, 2)
+	all, other := plainEngines(t, 2), plainEngines(t, 2)
 	store := memory()
-	p := &policy.Sticky{Loads: reader(), Bindings: store, Fallback: foreign{other[0]}}
+	p := &policy.Sticky{Loads: frozen(), Bindings: store, Fallback: foreign{other[0]}}
 	if _, err := p.Pick(t.Context(), all, keyed()); kindOf(err) != policy.OutsideCandidates {
 		t.Errorf("got %v", err)
 	}
@@ -103,8 +103,8 @@ func TestAForeignFallbackBindsNothing(t *testing.T) {
 }
 
 func TestAffinityTrace(t *testing.T) {
-	all := engines(t, 2)
-	p := &policy.SessionAware{Loads: reader(), Bindings: memory(), Fallback: first{}}
+	all := plainEngines(t, 2)
+	p := &policy.SessionAware{Loads: frozen(), Bindings: memory(), Fallback: first{}}
 	f := func(req *policy.Request, want ...policy.AffinityTrace) {
 		t.Helper()
 		if _, err := p.Pick(t.Context(), all, req); err != nil {
@@ -125,8 +125,8 @@ func TestAffinityTrace(t *testing.T) {
 // all go to one engine.
 func TestSessionsConverge(t *testing.T) {
 	const sessions, requests = 300, 64
-	all := engines(t, 16)
-	p := &policy.SessionAware{Loads: reader(), Bindings: memory(), Fallback: &policy.Random{Loads: reader()}}
+	all := plainEngines(t, 16)
+	p := &policy.SessionAware{Loads: frozen(), Bindings: memory(), Fallback: &policy.Random{Loads: frozen()}}
 	for s := range sessions {
 		picks := make([]policy.Pick, requests)
 		var wg sync.WaitGroup
@@ -155,8 +155,8 @@ func TestSessionsConverge(t *testing.T) {
 }
 
 func TestABoundPickAllocatesNothing(t *testing.T) {
-	all := engines(t, 64)
-	p := &policy.SessionAware{Loads: reader(), Admission: &policy.Limits{Running: policy.Max(9)}, Bindings: memory(), Fallback: first{}}
+	all := plainEngines(t, 64)
+	p := &policy.SessionAware{Loads: frozen(), Admission: &policy.Limits{Running: policy.Max(9)}, Bindings: memory(), Fallback: first{}}
 	ctx, req := t.Context(), keyed()
 	req.Trace = nil
 	pick := func() {
@@ -170,8 +170,8 @@ func TestABoundPickAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkSessionAware(b *testing.B) {
-	all := engines(b, 64)
-	p := &policy.SessionAware{Loads: reader(), Bindings: memory(), Fallback: first{}}
+	all := plainEngines(b, 64)
+	p := &policy.SessionAware{Loads: frozen(), Bindings: memory(), Fallback: first{}}
 	ctx, req := b.Context(), keyed()
 	req.Trace = nil
 	b.ReportAllocs()

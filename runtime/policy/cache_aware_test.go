@@ -41,7 +41,7 @@ func tuning() policy.CacheTuning {
 
 func cacheAware(t testing.TB, o policy.CacheOptions) *policy.CacheAware {
 	t.Helper()
-	o.Loads = reader()
+	o.Loads = frozen()
 	if o.Fallback == nil {
 		o.Fallback = first{}
 	}
@@ -57,7 +57,7 @@ func request(input int64) *policy.Request {
 }
 
 func TestMissAndUnavailableAreToldApart(t *testing.T) {
-	all := engines(t, 2)
+	all := plainEngines(t, 2)
 	f := func(a *answers, outcome policy.CacheOutcome, lookup, why string) {
 		t.Helper()
 		counters := new(policy.CacheCounters)
@@ -84,7 +84,7 @@ func TestMissAndUnavailableAreToldApart(t *testing.T) {
 }
 
 func TestLookupErrorsStopRouting(t *testing.T) {
-	all := engines(t, 2)
+	all := plainEngines(t, 2)
 	broken := errors.New("the query is malformed")
 	p := cacheAware(t, policy.CacheOptions{Prefixes: &answers{err: broken}, Tuning: tuning()})
 	if _, err := p.Pick(t.Context(), all, request(8)); kindOf(err) != policy.InvalidSignal {
@@ -104,7 +104,7 @@ func TestLookupErrorsStopRouting(t *testing.T) {
 }
 
 func TestForeignFallbackIsRefused(t *testing.T) {
-	all, other := engines(t, 2), engines(t, 2)
+	all, other := plainEngines(t, 2), plainEngines(t, 2)
 	p := cacheAware(t, policy.CacheOptions{Prefixes: &answers{}, Fallback: foreign{other[0]}, Tuning: tuning()})
 	if _, err := p.Pick(t.Context(), all, request(8)); kindOf(err) != policy.OutsideCandidates {
 		t.Errorf("got %v", err)
@@ -143,7 +143,7 @@ func TestRequiredParts(t *testing.T) {
 // TestHugeCountsDoNotOverflow: the product of tokens and blocks saturates, which
 // only understates a match.
 func TestHugeCountsDoNotOverflow(t *testing.T) {
-	all := engines(t, 2)
+	all := plainEngines(t, 2)
 	tune := tuning()
 	tune.SwitchMargin = math.MaxInt64
 	p := cacheAware(t, policy.CacheOptions{Prefixes: hit(math.MaxUint32, 0, math.MaxUint32), Tuning: tune})
@@ -188,7 +188,7 @@ type ruleCase struct {
 }
 
 func randomCase(t *testing.T, r *rand.Rand) *ruleCase {
-	c := &ruleCase{all: engines(t, 1+r.IntN(12)), refused: make(full), input: int64(1 + r.IntN(64)), tuning: tuning()}
+	c := &ruleCase{all: plainEngines(t, 1+r.IntN(12)), refused: make(full), input: int64(1 + r.IntN(64)), tuning: tuning()}
 	c.tuning.MinMatched, c.tuning.MinRatio = int64(r.IntN(12)), float64(r.IntN(2))*r.Float64()/2
 	c.tuning.CandidateMin = 1 + r.IntN(3)
 	c.tuning.CandidateMax = c.tuning.CandidateMin + r.IntN(4)
@@ -217,7 +217,7 @@ func randomCase(t *testing.T, r *rand.Rand) *ruleCase {
 		if l := randomLoad(r, timed); !silent || r.IntN(3) > 0 {
 			e.SetLoad(l)
 		}
-		c.seen = append(c.seen, reader().Observe(e, epoch()))
+		c.seen = append(c.seen, frozen().Observe(e, epoch()))
 	}
 	return c
 }
@@ -367,10 +367,10 @@ func (c *ruleCase) say(h owner, why policy.Reason) string { return c.all[h.i].ID
 // loadedGroup is 64 engines that report and hold something each.
 func loadedGroup(t testing.TB) ([]*fleet.Engine, *policy.CacheAware) {
 	t.Helper()
-	all := engines(t, 64)
+	all := plainEngines(t, 64)
 	a := hit(512)
 	for i, e := range all {
-		report(e, uint64(i*13%6), uint64(i*97%1013))
+		nativeReport(e, uint64(i*13%6), uint64(i*97%1013))
 		a.depths = append(a.depths, uint32(1+i*37%512))
 	}
 	tune := tuning()
@@ -378,7 +378,7 @@ func loadedGroup(t testing.TB) ([]*fleet.Engine, *policy.CacheAware) {
 	p := cacheAware(t, policy.CacheOptions{
 		Prefixes: a, Tuning: tune, Counters: new(policy.CacheCounters),
 		Admission: &policy.Limits{Running: policy.Max(64), KVTokens: policy.Max(1 << 20)},
-		Fallback:  &policy.PowerOfTwo{Loads: reader()},
+		Fallback:  &policy.PowerOfTwo{Loads: frozen()},
 	})
 	return all, p
 }
@@ -410,13 +410,13 @@ func BenchmarkCacheAware(b *testing.B) {
 }
 
 func BenchmarkCacheAwareMiss(b *testing.B) {
-	all := engines(b, 64)
+	all := plainEngines(b, 64)
 	for i, e := range all {
-		report(e, uint64(i%7), 10)
+		nativeReport(e, uint64(i%7), 10)
 	}
 	tune := tuning()
 	tune.QueueLimit = policy.Max(5)
-	p := cacheAware(b, policy.CacheOptions{Prefixes: &answers{}, Tuning: tune, Fallback: &policy.PowerOfTwo{Loads: reader()}})
+	p := cacheAware(b, policy.CacheOptions{Prefixes: &answers{}, Tuning: tune, Fallback: &policy.PowerOfTwo{Loads: frozen()}})
 	ctx, req := b.Context(), request(32768)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -429,7 +429,7 @@ func BenchmarkCacheAwareMiss(b *testing.B) {
 // TestNothingIsKeptBetweenPicks: scratch space is used again, what it held is
 // not.
 func TestNothingIsKeptBetweenPicks(t *testing.T) {
-	all := engines(t, 3)
+	all := plainEngines(t, 3)
 	a := hit(8, 0, 8)
 	tune := tuning()
 	tune.QueueLimit = policy.Max(4)
@@ -445,9 +445,9 @@ func TestNothingIsKeptBetweenPicks(t *testing.T) {
 		}
 	}
 	f(all, all[1], policy.ReasonCache)
-	report(all[1], 4, 0)
+	nativeReport(all[1], 4, 0)
 	f(all, all[0], policy.ReasonCacheMiss)
-	report(all[1], 3, 0)
+	nativeReport(all[1], 3, 0)
 	f(all, all[1], policy.ReasonCache)
 	a.depths = nil
 	f(all, all[0], policy.ReasonCacheMiss)

@@ -15,10 +15,10 @@ import (
 // epoch is the time of every pick of these tests.
 func epoch() time.Time { return time.Unix(1_000_000, 0) }
 
-func reader() load.Reader { return load.Reader{Now: epoch} }
+func frozen() load.Reader { return load.Reader{Now: epoch} }
 
 // engines makes n plain engines, sorted by id.
-func engines(t testing.TB, n int) []*fleet.Engine {
+func plainEngines(t testing.TB, n int) []*fleet.Engine {
 	t.Helper()
 	f := new(fleet.Fleet)
 	t.Cleanup(f.Close)
@@ -34,7 +34,7 @@ func engines(t testing.TB, n int) []*fleet.Engine {
 }
 
 // report publishes a native report of one rank.
-func report(e *fleet.Engine, waiting, uncached uint64) {
+func nativeReport(e *fleet.Engine, waiting, uncached uint64) {
 	e.SetLoad(&fleet.Load{CapturedAt: epoch(), Native: true, Running: 1, Waiting: waiting,
 		WaitingUncached: uncached, Used: 10, Total: 10, Capacity: 100, MaxRunning: 100})
 }

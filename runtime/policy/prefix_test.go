@@ -30,7 +30,7 @@ func TestIndexedAsksForTheWholePrompt(t *testing.T) {
 	req := request(3)
 	req.TokenIDs, req.CacheSalt, req.LoRA = []uint32{4, 5, 6}, "salt", "adapter"
 	depths := make([]uint32, 2)
-	m, err := x.Match(t.Context(), req, engines(t, 2), depths)
+	m, err := x.Match(t.Context(), req, plainEngines(t, 2), depths)
 	if err != nil || m != (policy.PrefixMatch{Outcome: policy.PrefixHit, Blocks: 3}) || depths[0] != 0 || depths[1] != 2 {
 		t.Errorf("got %+v, %v, %v", m, depths, err)
 	}
@@ -40,7 +40,7 @@ func TestIndexedAsksForTheWholePrompt(t *testing.T) {
 	// Nothing of one answer is left in the next.
 	s.out.Matches = nil
 	clear(depths)
-	if _, err := x.Match(t.Context(), req, engines(t, 2), depths); err != nil || depths[1] != 0 {
+	if _, err := x.Match(t.Context(), req, plainEngines(t, 2), depths); err != nil || depths[1] != 0 {
 		t.Errorf("got %v, %v", depths, err)
 	}
 }
@@ -70,7 +70,7 @@ func TestRejectedQueriesNameNoAddress(t *testing.T) {
 	f := func(err error, want string) {
 		t.Helper()
 		p := cacheAware(t, policy.CacheOptions{Prefixes: &policy.Indexed{Source: &source{err: err}}, Tuning: tuning()})
-		_, got := p.Pick(t.Context(), engines(t, 1), request(8))
+		_, got := p.Pick(t.Context(), plainEngines(t, 1), request(8))
 		e, ok := errors.AsType[*policy.Error](got)
 		if !ok || e.Kind != policy.InvalidSignal || e.Cause != err {
 			t.Fatalf("got %v", got)
