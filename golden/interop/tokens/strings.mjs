@@ -79,3 +79,14 @@ export function everything() {
 	}
 	return out;
 }
+
+// A conversation-like text without repeats: mostly prose and code, some CJK.
+export function workload(bytes) {
+	const r = random(42);
+	const make = kinds(["<|im_end|>"]);
+	const weighted = [make.prose, make.prose, make.prose, make.code, make.code, make.calls, make.cjk, make.digits, make.contractions, make.emoji];
+	const invent = () => Array.from({ length: 3 + r.below(9) }, () => r.one([..."etaoinshrdlucmfwypvbgk"])).join("");
+	let out = "";
+	while (out.length < bytes) out += r.one(weighted)(r) + " " + invent() + " " + invent() + "\n";
+	return out.slice(0, bytes).toWellFormed?.() ?? out.slice(0, bytes).replace(/[\ud800-\udbff]$/, "");
+}

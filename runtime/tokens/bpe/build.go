@@ -118,7 +118,7 @@ func (t *Tokenizer) addToken(a addedToken) {
 		return
 	}
 	if t.normalizer != nil {
-		a.content = t.normalizer.nfc(a.content)
+		a.content, _ = t.normalizer.nfc(a.content, nil)
 	}
 	t.normalized.add(a.content, a.id)
 }

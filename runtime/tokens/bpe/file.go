@@ -73,7 +73,7 @@ func parse(text string) (*file, error) {
 		err = r.Done()
 	}
 	if err == nil && !f.seen["model"] {
-		err = errors.New("no model")
+		err = &Invalid{"file", "no model"}
 	}
 	if e, ok := errors.AsType[*ordered.Error](err); ok {
 		return nil, &Invalid{"file", e.Error()}

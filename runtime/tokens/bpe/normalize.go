@@ -49,10 +49,10 @@ func newNormalizer() *normalizer {
 	return n
 }
 
-// nfc returns the text itself when nothing in it can change.
-func (n *normalizer) nfc(text string) string {
+// nfc returns the text itself when nothing in it can change. The buffer is working
+// memory that is handed back.
+func (n *normalizer) nfc(text string, buf []piece) (string, []piece) {
 	var b strings.Builder
-	var buf []piece
 	done, last := 0, 0 // written up to done; last is where the latest code point starts
 	for i := 0; i < len(text); {
 		if text[i] < utf8.RuneSelf {
@@ -75,10 +75,10 @@ func (n *normalizer) nfc(text string) string {
 		done, last, i = end, end, end
 	}
 	if done == 0 {
-		return text
+		return text, buf
 	}
 	b.WriteString(text[done:])
-	return b.String()
+	return b.String(), buf
 }
 
 func activeSpan(s string) int { return span(s, active, 0) }

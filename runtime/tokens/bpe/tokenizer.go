@@ -65,6 +65,10 @@ func (t *Tokenizer) Family() string { return familyNames[t.family] }
 // they stand. The special tokens that the file puts around a text are added only
 // if special is set; a chat template writes them itself. It stops with the
 // context's error when the context ends. On an error the ids are incomplete.
+//
+// It allocates nothing if dst is large enough and no word is longer than 64
+// bytes, except one string for each stretch between added tokens that
+// normalization changes.
 func (t *Tokenizer) Encode(ctx context.Context, dst []uint32, text string, special bool) ([]uint32, error) {
 	if len(text) > t.maxBytes {
 		return dst, fmt.Errorf("%w: %d bytes, %d at most", ErrTooLong, len(text), t.maxBytes)
@@ -93,7 +97,8 @@ type encoder struct {
 	ctx context.Context
 	ids []uint32
 	// since counts bytes since the context was asked.
-	since int
+	since  int
+	pieces []piece // working memory of normalization
 }
 
 // segments encodes the added tokens of text, and everything between them. Those
@@ -120,7 +125,7 @@ func (e *encoder) between(m *matcher, text string) error {
 		return e.split(text)
 	}
 	if e.t.normalizer != nil {
-		text = e.t.normalizer.nfc(text)
+		text, e.pieces = e.t.normalizer.nfc(text, e.pieces)
 	}
 	return e.segments(e.t.normalized, text)
 }
