@@ -117,6 +117,8 @@ func (c *Chat) member(key string) func(template.Value) bool {
 	return nil
 }
 
+// readIDs takes one list of ids. A list of lists is several prompts, which one list
+// of ids cannot stand for.
 func readIDs(v template.Value) idList {
 	items, ok := v.Items()
 	l := idList{present: true, valid: ok && len(items) > 0, ids: make([]uint32, len(items))}
@@ -186,6 +188,7 @@ func message(v template.Value, parts bool) (template.Value, error) {
 	return template.Object(out), nil
 }
 
+// contentOf returns the content as the template gets it.
 func contentOf(m *template.Dict, parts bool) (template.Value, error) {
 	v, _ := m.Get("content")
 	if _, ok := v.Text(); ok {

@@ -83,6 +83,7 @@ func (c *Chat) some(is func(m *template.Dict) bool) bool {
 	return false
 }
 
+// usesTools reports whether the request offers, calls or answers tools.
 func (c *Chat) usesTools() bool {
 	if filled(c.tools) || filled(c.functions) {
 		return true
@@ -107,6 +108,7 @@ func (c *Chat) usesTools() bool {
 // filled reports whether a value is there and is not empty.
 func filled(v template.Value) bool { return v.Truth() }
 
+// isText reports whether a member is a string.
 func isText(m *template.Dict, key string) bool {
 	v, ok := m.Get(key)
 	if !ok {
@@ -122,12 +124,14 @@ func empty(m *template.Dict, key string) bool {
 	return !ok || v.IsNone()
 }
 
+// role returns the role of a message, "" if it has none.
 func role(m *template.Dict) string {
 	v, _ := m.Get("role")
 	s, _ := v.Text()
 	return s
 }
 
+// lastRole returns the role of the last message.
 func (c *Chat) lastRole() string {
 	if len(c.messages) == 0 {
 		return ""
@@ -138,6 +142,7 @@ func (c *Chat) lastRole() string {
 	return ""
 }
 
+// rolesRewritten expects that all messages are objects.
 func (c *Chat) rolesRewritten() bool {
 	previous := ""
 	for i, v := range c.messages {

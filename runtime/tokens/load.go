@@ -84,6 +84,7 @@ func Load(f Files, o Options) (*Model, error) {
 	return m, nil
 }
 
+// readFile reads a file whole, unless it is too large to be what it should be.
 func readFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

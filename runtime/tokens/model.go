@@ -122,6 +122,7 @@ func (m *Model) Encode(ctx context.Context, dst []uint32, body []byte) ([]uint32
 	return dst, source, nil
 }
 
+// estimate is a length by size alone.
 func estimate(size int, f Forwarding, err error) Source {
 	return Source{Trust: Estimated, Tokens: max(1, int64(size/bytesPerToken)), Forwarding: f, Err: err}
 }

@@ -42,12 +42,13 @@ func chatTemplate(t testing.TB, npm, model string) *template.Template {
 	return compiled
 }
 
-// TestTemplates compares texts. Where the reference of npm fails and where it
-// differs from Jinja for Python, Python is the law: engines run that.
+// TestTemplates compares texts. The law is Jinja for Python, which engines run, if
+// it was asked. Npm's renderer must agree wherever both render: it refuses some
+// values that Python prints, and passes over some that Python refuses.
 func TestTemplates(t *testing.T) {
 	answers, npm := folders(t)
 	compiled := make(map[string]*template.Template)
-	var total, same, bothFail, failing, python, pythonSame int
+	var total, same, bothFail, strict, python int
 	lines(t, filepath.Join(answers, "templates.jsonl"), func(r rendering) {
 		total++
 		vars, err := template.Parse(string(r.Vars))
@@ -60,29 +61,24 @@ func TestTemplates(t *testing.T) {
 		got, err := compiled[r.Model].Render(t.Context(), vars.Dict(), template.Options{Now: time.Now()})
 		if r.Python != nil {
 			python++
-			if (err == nil) == (r.Python.Text != nil) && (err != nil || got == *r.Python.Text) {
-				pythonSame++
-			} else {
-				t.Errorf("%s %s: differs from Python: %v\n got %q\nwant %v %s", r.Model, r.Name, err, got, deref(r.Python.Text), r.Python.Error)
+			if (err == nil) != (r.Python.Text != nil) || err == nil && got != *r.Python.Text {
+				t.Errorf("%s %s: %v\n got %q\nPython %q %s", r.Model, r.Name, err, got, deref(r.Python.Text), r.Python.Error)
 			}
 		}
 		switch {
 		case err != nil && r.Text == nil:
 			bothFail++
-		case err == nil && r.Text != nil && got == *r.Text:
+		case err != nil || r.Text == nil:
+			strict++
+		case got == *r.Text:
 			same++
-		case r.Python != nil && (r.Python.Text == nil) == (err != nil): // judged above
-			failing++
-		case r.Python == nil && err != nil:
-			failing++
-			t.Logf("%s %s: fails here and not there: %v", r.Model, r.Name, err)
 		default:
-			t.Errorf("%s %s: %v\n got %q\nwant %s %s", r.Model, r.Name, err, got, deref(r.Text), r.Error)
+			t.Errorf("%s %s\n got %q\nnpm %q", r.Model, r.Name, got, *r.Text)
 		}
 	})
-	t.Logf("npm: of %d renderings %d equal, both fail on %d, %d differ with Python on our side", total, same, bothFail, failing)
-	t.Logf("Python: %d of %d equal", pythonSame, python)
-	if same < 500 {
+	t.Logf("npm: %d renderings: %d equal, both fail on %d, one of the two fails on %d", total, same, bothFail, strict)
+	t.Logf("Python: %d compared", python)
+	if same < 1000 {
 		t.Errorf("only %d renderings were equal", same)
 	}
 }

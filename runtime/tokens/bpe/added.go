@@ -81,6 +81,7 @@ func (m *matcher) longest(text string, i int) (end int, id uint32) {
 	return end, id
 }
 
+// indexByte looks for an edge; most states have one.
 func indexByte(labels []byte, c byte) int {
 	for k, l := range labels {
 		if l == c {

@@ -62,6 +62,8 @@ func alphabet() [256]rune {
 	return letters
 }
 
+// addMerges numbers the merges by rank. What a merge makes must be in the vocabulary,
+// as the library demands.
 func (t *Tokenizer) addMerges(m *model) error {
 	t.pairs = newPairTable(len(m.merges))
 	t.merged = make([]uint32, len(m.merges))
@@ -112,6 +114,8 @@ func (t *Tokenizer) addTokens(f *file) error {
 	return nil
 }
 
+// addToken enters a token where it is looked for: in the text as it is, or in the
+// normalized text, in normalized form.
 func (t *Tokenizer) addToken(a addedToken) {
 	if !a.normalized {
 		t.raw.add(a.content, a.id)

@@ -42,6 +42,8 @@ func newCache(n int) cache {
 // packed is a word as it is kept.
 type packed [3]uint64
 
+// pack puts the bytes of a word into three words of memory, so that they can be read
+// and written atomically.
 func pack(word string) packed {
 	var p packed
 	for i := range len(word) {

@@ -17,6 +17,8 @@ type node struct {
 	raw  string   // as it is written
 }
 
+// readNode reads a component of any shape. A key that stands twice is refused: which
+// of the two counts depends on the reader.
 func readNode(r *ordered.Reader) (node, error) {
 	var n node
 	var err error
@@ -49,6 +51,7 @@ func readNode(r *ordered.Reader) (node, error) {
 	return n, err
 }
 
+// add reads one more value into a node.
 func (n *node) add(r *ordered.Reader) error {
 	v, err := readNode(r)
 	n.list = append(n.list, v)
@@ -189,6 +192,7 @@ func templateOf(n node) (prefix, suffix []uint32, err error) {
 	return prefix, suffix, nil
 }
 
+// specialIDs returns the ids of a special token in a template.
 func specialIDs(n, part node) ([]uint32, error) {
 	name := part.get("SpecialToken").get("id").text
 	special := n.get("special_tokens").get(name)

@@ -81,6 +81,8 @@ func parse(text string) (*file, error) {
 	return f, err
 }
 
+// member reads one section. A section that is unknown might change the ids, so it is
+// refused.
 func (f *file) member(r *ordered.Reader, key string) (err error) {
 	switch key {
 	case "version", "decoder": // of no effect on encoding
@@ -103,6 +105,7 @@ func (f *file) member(r *ordered.Reader, key string) (err error) {
 	return err
 }
 
+// wantNull refuses everything but null.
 func wantNull(r *ordered.Reader, component string) error {
 	k, err := r.Peek()
 	if err == nil && k != ordered.Null {
@@ -117,6 +120,8 @@ func wantNull(r *ordered.Reader, component string) error {
 // maxAdded bounds the length of an added token, in bytes.
 const maxAdded = 1024
 
+// addedToken reads one added token. A token without the member normalized is
+// normalized, as the library has it.
 func (f *file) addedToken(r *ordered.Reader, i int) error {
 	component := fmt.Sprintf("added_tokens[%d]", i)
 	t := addedToken{normalized: true}
@@ -157,6 +162,7 @@ func (f *file) addedToken(r *ordered.Reader, i int) error {
 // maxID bounds ids, and with them the memory that a file can claim.
 const maxID = 1<<24 - 1
 
+// readID reads a number that can be an id.
 func readID(r *ordered.Reader) (uint32, error) {
 	s, err := r.Number()
 	if err != nil {
@@ -175,6 +181,7 @@ func readID(r *ordered.Reader) (uint32, error) {
 	return v, nil
 }
 
+// read reads the model, which must be BPE and have a vocabulary.
 func (m *model) read(r *ordered.Reader) error {
 	seen := make(map[string]bool)
 	err := r.Object(func(key string) error {
@@ -195,6 +202,7 @@ func (m *model) read(r *ordered.Reader) error {
 	return nil
 }
 
+// member reads one member of the model, and refuses those that would change the ids.
 func (m *model) member(r *ordered.Reader, key string) (err error) {
 	component := "model." + key
 	switch key {

@@ -28,6 +28,7 @@ type normalizer struct {
 	classes map[rune]uint8
 }
 
+// newNormalizer unpacks the generated tables.
 func newNormalizer() *normalizer {
 	n := &normalizer{parts: make(map[rune][2]rune), whole: make(map[[2]rune]rune), classes: make(map[rune]uint8)}
 	all := []rune(pairs)
@@ -111,6 +112,7 @@ func (n *normalizer) compose(b *strings.Builder, buf []piece, s string) []piece 
 	return buf
 }
 
+// decompose appends the full canonical decomposition of a code point.
 func (n *normalizer) decompose(buf []piece, r rune) []piece {
 	if r >= hangulBase && r < hangulEnd {
 		r -= hangulBase
@@ -154,6 +156,7 @@ func (n *normalizer) join(buf []piece) []piece {
 	return buf[:out]
 }
 
+// pair returns what two code points compose to.
 func (n *normalizer) pair(a, b rune) (rune, bool) {
 	if l, v := a-leadBase, b-vowelBase; l >= 0 && l < leads && v >= 0 && v < vowels {
 		return hangulBase + (l*vowels+v)*trails, true

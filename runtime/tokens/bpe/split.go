@@ -195,6 +195,7 @@ func pieceEnd(s string, match func(string) int, starts func(string) bool) int {
 	return i
 }
 
+// isNumber reports whether a number stands at the start of s.
 func isNumber(s string) bool {
 	c, _ := at(s)
 	return c&number != 0
@@ -210,6 +211,7 @@ func isCJK(s string) bool {
 	return "\u4e00" <= w && w <= "\u9fa5" || "\u3040" <= w && w <= "\u30ff"
 }
 
+// cjkSpan returns the length of the run of CJK at the start of s.
 func cjkSpan(s string) int {
 	i := 0
 	for isCJK(s[i:]) {

@@ -133,6 +133,7 @@ func (e *encoder) between(m *matcher, text string) error {
 // cancelBytes is how much text goes by between two looks at the context.
 const cancelBytes = 32 << 10
 
+// split encodes the words of a stretch in which there is no added token.
 func (e *encoder) split(text string) error {
 	s := splitter{text: text, family: e.t.family}
 	for {
@@ -176,6 +177,7 @@ func (e *encoder) word(word string) error {
 	return nil
 }
 
+// merge encodes a word that is too long for the tables.
 func (e *encoder) merge(word string) (err error) {
 	if len(word) <= shortWord {
 		e.ids = e.t.mergeShort(e.ids, word)

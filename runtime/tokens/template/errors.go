@@ -39,10 +39,13 @@ type RenderError struct {
 
 func (e *RenderError) Error() string { return fmt.Sprintf("template line %d: %s", e.Line, e.Text) }
 
+// failed reports what Python would report too.
 func failed(format string, args ...any) error {
 	return &RenderError{Kind: Failed, Text: fmt.Sprintf(format, args...)}
 }
 
+// unsupported reports what Python could do and this package cannot, so that the
+// caller falls back to an estimate instead of trusting a guess.
 func unsupported(format string, args ...any) error {
 	return &RenderError{Kind: Unsupported, Text: fmt.Sprintf(format, args...) + " is not supported"}
 }

@@ -4,6 +4,8 @@ import "unicode/utf8"
 
 func (l literal) eval(*state, *scope) (Value, error) { return l.v, nil }
 
+// A variable hides a function of the same name. A name that nobody set is undefined,
+// which is an error only when it is used in certain ways.
 func (n name) eval(_ *state, sc *scope) (Value, error) {
 	if v, ok := sc.get(n.id); ok {
 		return v, nil
@@ -14,6 +16,7 @@ func (n name) eval(_ *state, sc *scope) (Value, error) {
 	return undefinedOf(n.id), nil
 }
 
+// evalAll evaluates from left to right, as Python does.
 func evalAll(st *state, sc *scope, xs []expr) ([]Value, error) {
 	if len(xs) == 0 {
 		return nil, nil
@@ -28,6 +31,7 @@ func evalAll(st *state, sc *scope, xs []expr) ([]Value, error) {
 	return values, nil
 }
 
+// A literal list is new each time: a generator made of it can be used up.
 func (l listExpr) eval(st *state, sc *scope) (Value, error) {
 	items, err := evalAll(st, sc, l.items)
 	if err != nil {
@@ -50,6 +54,7 @@ func (st *state) list(f form, items []Value) (Value, error) {
 // maxDepth bounds how deep lists and dicts are nested in each other.
 const maxDepth = 512
 
+// nested charges for n elements and refuses a value that is nested too deep.
 func (st *state) nested(v Value, n int) error {
 	if v.depth() > maxDepth {
 		return &RenderError{Kind: TooMuch, Text: "lists are nested too deep"}
@@ -57,6 +62,8 @@ func (st *state) nested(v Value, n int) error {
 	return st.charge(n)
 }
 
+// Keys other than strings are refused: the values of JSON have none, and Python
+// would keep 1 and True apart from "1".
 func (d dictExpr) eval(st *state, sc *scope) (Value, error) {
 	dict := new(Dict)
 	for i, k := range d.keys {
@@ -80,6 +87,7 @@ func (d dictExpr) eval(st *state, sc *scope) (Value, error) {
 	return v, st.nested(v, len(d.keys))
 }
 
+// An attribute that is missing is undefined; one of what is undefined is an error.
 func (m member) eval(st *state, sc *scope) (Value, error) {
 	of, err := m.of.eval(st, sc)
 	if err != nil {
@@ -109,6 +117,7 @@ func (v Value) member(name string, dotted bool) (Value, error) {
 	return method, nil
 }
 
+// undefinedName is how a message calls what is undefined.
 func (v Value) undefinedName() string {
 	if v.str == "" {
 		return "a value"
@@ -116,6 +125,7 @@ func (v Value) undefinedName() string {
 	return "'" + v.str + "'"
 }
 
+// An index out of range is undefined, since Jinja catches the error of Python.
 func (i item) eval(st *state, sc *scope) (Value, error) {
 	of, err := i.of.eval(st, sc)
 	if err != nil {
@@ -165,6 +175,8 @@ func textAt(s string, i int64) Value {
 	return String(s[:size])
 }
 
+// A slice of a text counts code points. A slice of anything else than a text, list
+// or tuple is undefined, as an item is.
 func (s slice) eval(st *state, sc *scope) (Value, error) {
 	of, err := s.of.eval(st, sc)
 	if err != nil {
@@ -249,6 +261,8 @@ func (n not) eval(st *state, sc *scope) (Value, error) {
 	return Bool(!v.Truth()), err
 }
 
+// The sign is a subtraction, which also refuses the one integer that has no
+// opposite.
 func (n negate) eval(st *state, sc *scope) (Value, error) {
 	v, err := n.x.eval(st, sc)
 	if err != nil {
@@ -257,6 +271,7 @@ func (n negate) eval(st *state, sc *scope) (Value, error) {
 	return calculate(st, "-", Int(0), v)
 }
 
+// The sign makes a boolean an integer, as in Python.
 func (p plus) eval(st *state, sc *scope) (Value, error) {
 	v, err := p.x.eval(st, sc)
 	if err != nil {
@@ -268,6 +283,7 @@ func (p plus) eval(st *state, sc *scope) (Value, error) {
 	return calculate(st, "+", Int(0), v)
 }
 
+// The result is one of the operands, not a boolean.
 func (l logic) eval(st *state, sc *scope) (Value, error) {
 	v, err := l.left.eval(st, sc)
 	if err != nil || v.Truth() == l.or {
@@ -276,6 +292,7 @@ func (l logic) eval(st *state, sc *scope) (Value, error) {
 	return l.right.eval(st, sc)
 }
 
+// Both sides are evaluated before either is looked at.
 func (b binary) eval(st *state, sc *scope) (Value, error) {
 	left, err := b.left.eval(st, sc)
 	if err != nil {
@@ -288,6 +305,8 @@ func (b binary) eval(st *state, sc *scope) (Value, error) {
 	return calculate(st, b.op, left, right)
 }
 
+// A chain stops at the first comparison that does not hold; what stands behind it
+// is not evaluated.
 func (c compare) eval(st *state, sc *scope) (Value, error) {
 	left, err := c.first.eval(st, sc)
 	if err != nil {
@@ -307,6 +326,7 @@ func (c compare) eval(st *state, sc *scope) (Value, error) {
 	return Bool(true), nil
 }
 
+// Without an else the value is undefined, which prints nothing.
 func (c choice) eval(st *state, sc *scope) (Value, error) {
 	ok, err := c.test.eval(st, sc)
 	switch {
@@ -349,6 +369,7 @@ func (c *call) invoke(st *state, sc *scope, caller Value) (Value, error) {
 	return f.call.run(st, a)
 }
 
+// The operand is evaluated before the arguments.
 func (f *filtered) eval(st *state, sc *scope) (Value, error) {
 	v, err := f.x.eval(st, sc)
 	if err != nil {
@@ -368,6 +389,7 @@ func (f *filtered) apply(st *state, sc *scope, v Value) (Value, error) {
 	return f.with(st, sc, v)
 }
 
+// with applies the filter itself to a value.
 func (f *filtered) with(st *state, sc *scope, v Value) (Value, error) {
 	a, err := f.args.eval(st, sc)
 	if err != nil {
@@ -380,6 +402,7 @@ func (f *filtered) with(st *state, sc *scope, v Value) (Value, error) {
 	return f.run(st, v, a)
 }
 
+// A test of something undefined is no error: that is what tests are for.
 func (t tested) eval(st *state, sc *scope) (Value, error) {
 	v, err := t.x.eval(st, sc)
 	if err != nil {
@@ -401,6 +424,7 @@ type args struct {
 	names  []string // of the last values
 }
 
+// The values keep the order of the source; names belong to the last of them.
 func (a arguments) eval(st *state, sc *scope) (*args, error) {
 	values, err := evalAll(st, sc, a.values)
 	return &args{values: values, names: a.names}, err

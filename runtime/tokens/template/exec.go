@@ -9,6 +9,7 @@ type callable struct {
 	run   func(st *state, a *args) (Value, error)
 }
 
+// A body ends early when a statement in it breaks or continues a loop.
 func (b body) exec(st *state, sc *scope) (signal, error) {
 	for _, s := range b {
 		if err := st.charge(1); err != nil {
@@ -23,6 +24,7 @@ func (b body) exec(st *state, sc *scope) (signal, error) {
 
 func (w write) exec(st *state, _ *scope) (signal, error) { return goOn, st.write(w.text) }
 
+// What is undefined prints nothing.
 func (p print) exec(st *state, sc *scope) (signal, error) {
 	v, err := p.x.eval(st, sc)
 	if err != nil {
@@ -35,6 +37,8 @@ func (p print) exec(st *state, sc *scope) (signal, error) {
 	return goOn, at(p.line, err)
 }
 
+// The value is evaluated before the name exists, so that a name may be set to a
+// change of itself.
 func (s set) exec(st *state, sc *scope) (signal, error) {
 	v, err := s.x.eval(st, sc)
 	if err == nil && s.of != "" {
@@ -64,6 +68,8 @@ func assign(sc *scope, to []string, v Value) error {
 	return nil
 }
 
+// assignMember changes an attribute of a namespace, the only value that can change.
+// Namespaces stay out of each other, so that no value contains itself.
 func assignMember(sc *scope, of, name string, v Value) error {
 	ns, _ := sc.get(of)
 	if ns.kind != namespace {
@@ -76,6 +82,7 @@ func assignMember(sc *scope, of, name string, v Value) error {
 	return nil
 }
 
+// What the block writes is the value; names set inside stay inside.
 func (s setBlock) exec(st *state, sc *scope) (signal, error) {
 	out, err := st.capture(s.body, &scope{parent: sc})
 	v := String(out)
@@ -90,6 +97,7 @@ func (s setBlock) exec(st *state, sc *scope) (signal, error) {
 	return goOn, at(s.line, err)
 }
 
+// A branch has no scope of its own: what it sets is seen after it.
 func (s ifs) exec(st *state, sc *scope) (signal, error) {
 	for _, b := range s.branches {
 		if b.test != nil {
@@ -106,6 +114,9 @@ func (s ifs) exec(st *state, sc *scope) (signal, error) {
 	return goOn, nil
 }
 
+// Each round starts with a scope that is empty but for the variables of the loop,
+// so nothing that a round sets is seen by the next. One scope serves all rounds
+// unless a macro was defined in it, which keeps it.
 func (l loop) exec(st *state, sc *scope) (signal, error) {
 	v, err := l.over.eval(st, sc)
 	if err != nil {
@@ -185,6 +196,8 @@ func rounds(d *Dict, items []Value, i int) {
 	d.depth = 1 + max(previous.depth(), next.depth())
 }
 
+// A macro sees the variables of the place where it was defined, with the values that
+// they have when it is called.
 func (m *macro) exec(_ *state, sc *scope) (signal, error) {
 	sc.set(m.name, Value{kind: function, call: &callable{name: m.name, macro: m, scope: sc}})
 	return goOn, nil
@@ -227,6 +240,7 @@ func (m *macro) call(st *state, outer *scope, a *args, caller Value) (Value, err
 	return String(out), err
 }
 
+// The body of the block is a macro that the called one finds under the name caller.
 func (c callBlock) exec(st *state, sc *scope) (signal, error) {
 	caller := Value{kind: function, call: &callable{name: "caller", macro: c.caller, scope: sc}}
 	v, err := c.call.invoke(st, sc, caller)
@@ -240,6 +254,7 @@ func (c callBlock) exec(st *state, sc *scope) (signal, error) {
 	return goOn, at(c.line, err)
 }
 
+// The filter sees all that the block writes as one text.
 func (f filterBlock) exec(st *state, sc *scope) (signal, error) {
 	out, err := st.capture(f.body, &scope{parent: sc})
 	if err != nil {
@@ -255,6 +270,7 @@ func (f filterBlock) exec(st *state, sc *scope) (signal, error) {
 	return goOn, at(f.line, err)
 }
 
+// The values are evaluated outside of the new scope.
 func (w with) exec(st *state, sc *scope) (signal, error) {
 	inner := &scope{parent: sc}
 	for i, x := range w.values {

@@ -60,6 +60,8 @@ func (p *parser) expression() (expr, error) {
 	return x, err
 }
 
+// or, and, not, compare, sum, concat, product, power and unary are the levels of
+// precedence, from the loosest on.
 func (p *parser) or() (expr, error) {
 	x, err := p.and()
 	for err == nil && p.skipWord("or") {
@@ -95,6 +97,7 @@ func (p *parser) not() (expr, error) {
 
 var comparisons = []string{"==", "!=", "<", "<=", ">", ">="}
 
+// Comparisons chain: a < b < c holds if both do.
 func (p *parser) compare() (expr, error) {
 	x, err := p.sum()
 	c := compare{first: x}
@@ -138,6 +141,8 @@ func (p *parser) concat() (expr, error)  { return p.chain(p.product, "~") }
 func (p *parser) product() (expr, error) { return p.chain(p.power, "*", "/", "//", "%") }
 func (p *parser) power() (expr, error)   { return p.chain(p.filteredUnary, "**") }
 
+// A power takes operands with their filters; both sides group to the left, which is
+// where Jinja differs from Python.
 func (p *parser) filteredUnary() (expr, error) { return p.unary(true) }
 
 // unary reads a sign and what it stands before. Filters and tests apply to the
@@ -196,6 +201,8 @@ func (p *parser) filters(x expr) (*filtered, error) {
 	return f, nil
 }
 
+// filter reads a name and arguments. An unknown filter ends the compilation, not the
+// first rendering that meets it.
 func (p *parser) filter(x expr) (*filtered, error) {
 	t, err := p.want(tokName, "the name of a filter")
 	if err != nil {
@@ -238,6 +245,8 @@ func (p *parser) checkNamed(t token, a arguments) error {
 	return nil
 }
 
+// test reads what follows "is". An argument may stand without parentheses, if it
+// begins with something that no operator begins with.
 func (p *parser) test(x expr) (expr, error) {
 	p.next()
 	s := tested{x: x, not: p.skipWord("not")}
@@ -297,6 +306,8 @@ func (p *parser) postfix() (expr, error) {
 	return nil, err
 }
 
+// call reads the arguments of a call. Only names and attributes can be called; the
+// names are checked when it is known which of them the template sets.
 func (p *parser) call(x expr) (expr, error) {
 	t := p.peek()
 	switch f := x.(type) {
@@ -379,6 +390,7 @@ func (p *parser) subscript(x expr) (expr, error) {
 	return item{x, parts[0]}, nil
 }
 
+// primary reads a literal, a name, or something in brackets.
 func (p *parser) primary() (expr, error) {
 	t := p.next()
 	switch t.kind {
@@ -416,6 +428,7 @@ func (p *parser) primary() (expr, error) {
 	return nil, p.fail(t, "unexpected %s", t)
 }
 
+// named turns the words for constants into values, in both spellings.
 func (p *parser) named(t token) (expr, error) {
 	switch t.text {
 	case "true", "True":
@@ -432,6 +445,7 @@ func (p *parser) named(t token) (expr, error) {
 	return name{t.text}, nil
 }
 
+// Parentheses hold an expression, or a tuple if there is a comma or nothing.
 func (p *parser) parenthesis() (expr, error) {
 	if p.skipOp(")") {
 		return listExpr{nil, tuple}, nil
@@ -464,6 +478,7 @@ func (p *parser) items(end string) ([]expr, error) {
 	return items, nil
 }
 
+// dict reads a literal dict after its brace.
 func (p *parser) dict() (expr, error) {
 	var d dictExpr
 	for !p.skipOp("}") {

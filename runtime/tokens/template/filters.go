@@ -128,6 +128,7 @@ func operand(v Value, a *args, n int, params ...string) ([]Value, string, error)
 	return p, s, err
 }
 
+// finish makes a value of a text unless there was an error.
 func finish(st *state, s string, err error) (Value, error) {
 	if err != nil {
 		return Value{}, err
@@ -135,6 +136,8 @@ func finish(st *state, s string, err error) (Value, error) {
 	return st.made(s)
 }
 
+// onText makes a filter of a function on texts. Filters, unlike methods, take any
+// value and use the text that it prints.
 func onText(f func(string) (string, error)) filter {
 	return func(st *state, v Value, a *args) (Value, error) {
 		_, s, err := operand(v, a, 0)
@@ -192,6 +195,8 @@ func toJSON(st *state, v Value, a *args) (Value, error) {
 	return st.made(b.String())
 }
 
+// indentFilter takes the indentation as a number of blanks or as a text. The first
+// line stays as it is unless first is set, and empty lines unless blank is.
 func indentFilter(st *state, v Value, a *args) (Value, error) {
 	p, s, err := operand(v, a, 0, "width", "first", "blank")
 	if err != nil {
@@ -214,6 +219,8 @@ func indentFilter(st *state, v Value, a *args) (Value, error) {
 	return st.made(indent(s, by, p[1].Truth(), p[2].Truth()))
 }
 
+// numberFilter is int, float, abs and round. What is no number becomes the default,
+// 0 if there is none.
 func numberFilter(name string, v Value, a *args) (Value, error) {
 	switch name {
 	case "abs":
@@ -267,6 +274,7 @@ func numberFilter(name string, v Value, a *args) (Value, error) {
 	return orZero(p[0], Int(0)), nil
 }
 
+// orZero replaces an argument that was not given.
 func orZero(v, zero Value) Value {
 	if v.kind == absent {
 		return zero
@@ -301,6 +309,7 @@ func round(v Value, a *args) (Value, error) {
 	return v, failed("round by an unknown method")
 }
 
+// reverse gives a text for a text, and for everything else a generator.
 func reverse(st *state, v Value, a *args) (Value, error) {
 	if _, err := a.need(0); err != nil {
 		return v, err
@@ -352,6 +361,7 @@ func keyOf(v, path Value) (Value, error) {
 	return v, failed("an attribute of kind %s", path.kind)
 }
 
+// joinFilter prints each element, unlike the method join, which takes texts only.
 func joinFilter(st *state, v Value, a *args) (Value, error) {
 	p, err := a.need(0, "d", "attribute")
 	if err != nil {
@@ -380,6 +390,7 @@ func joinFilter(st *state, v Value, a *args) (Value, error) {
 	return st.made(strings.Join(parts, sep))
 }
 
+// itemsFilter is like the method items, but gives nothing for what is undefined.
 func itemsFilter(st *state, v Value, a *args) (Value, error) {
 	if v.kind == undefined {
 		return st.list(generator, nil)
@@ -430,6 +441,7 @@ func sortedBy(st *state, items, keys []Value, descending bool) ([]Value, error) 
 	return out, failure
 }
 
+// sortFilter is stable and ignores case unless told otherwise.
 func sortFilter(st *state, v Value, a *args) (Value, error) {
 	p, err := a.need(0, "reverse", "case_sensitive", "attribute")
 	if err != nil {
@@ -457,6 +469,7 @@ func sortFilter(st *state, v Value, a *args) (Value, error) {
 	return st.list(plainList, items)
 }
 
+// dictSort gives pairs, sorted by key or by value.
 func dictSort(st *state, v Value, a *args) (Value, error) {
 	p, err := a.need(0, "case_sensitive", "by", "reverse")
 	if err != nil {
@@ -483,6 +496,8 @@ func dictSort(st *state, v Value, a *args) (Value, error) {
 	return st.list(plainList, items)
 }
 
+// uniqueFilter keeps the first of equal elements. It compares each with all that
+// were kept, and charges for that.
 func uniqueFilter(st *state, v Value, a *args) (Value, error) {
 	p, err := a.need(0, "case_sensitive", "attribute")
 	if err != nil {

@@ -43,6 +43,8 @@ func functionNamed(name string) run {
 	return nil
 }
 
+// rangeOf is range. It is written out as a list, which the limit of the sandbox
+// keeps short.
 func rangeOf(st *state, a *args) (Value, error) {
 	p, err := a.need(1, "start", "stop", "step")
 	if err != nil {
@@ -126,6 +128,7 @@ func strftime(t time.Time, format string) (string, error) {
 	return b.String(), nil
 }
 
+// timeLayout is the layout of Go for a directive of strftime, "" if there is none.
 func timeLayout(directive byte) string {
 	switch directive {
 	case 'm':

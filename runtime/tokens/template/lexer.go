@@ -30,6 +30,7 @@ type token struct {
 	pos  int
 }
 
+// String is how messages call a token.
 func (t token) String() string {
 	switch t.kind {
 	case tokEnd:
@@ -72,6 +73,7 @@ func (l *lexer) fail(pos int, format string, args ...any) error {
 	return failAt(l.src, pos, format, args...)
 }
 
+// failAt turns an offset into line and column.
 func failAt(src string, pos int, format string, args ...any) error {
 	line := 1 + strings.Count(src[:pos], "\n")
 	column := pos - strings.LastIndexByte(src[:pos], '\n')
@@ -123,6 +125,7 @@ func (l *lexer) data() error {
 	return l.comment(tag)
 }
 
+// emit adds text unless nothing is left of it.
 func (l *lexer) emit(data string, pos int) {
 	if data != "" {
 		l.add(tokData, data, pos)
@@ -161,6 +164,7 @@ func (l *lexer) close(mark string, trim bool) bool {
 	return true
 }
 
+// comment skips a comment. The white space around it goes as around a block.
 func (l *lexer) comment(tag int) error {
 	i := strings.Index(l.src[l.at:], "#}")
 	if i < 0 {
@@ -266,6 +270,7 @@ func (l *lexer) inside(tag int, mark string, closing tokenKind) error {
 	return l.fail(tag, "tag without an end")
 }
 
+// operatorAt returns the longest operator at the start of s, or "".
 func operatorAt(s string) string {
 	for op := range strings.FieldsSeq(operators) {
 		if strings.HasPrefix(s, op) {
@@ -275,6 +280,7 @@ func operatorAt(s string) string {
 	return ""
 }
 
+// Names beyond ASCII are refused, since Python normalizes them.
 func isNamePart(c byte) bool {
 	return c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
 }
@@ -305,6 +311,7 @@ func (l *lexer) number() {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// digits reads digits with single underscores between them.
 func (l *lexer) digits() {
 	for l.at < len(l.src) && (isDigit(l.src[l.at]) || l.src[l.at] == '_' && l.at+1 < len(l.src) && isDigit(l.src[l.at+1])) {
 		l.at++

@@ -21,6 +21,7 @@ func isMutator(name string) bool {
 	return slices.Contains([]string{"clear", "copy", "fromkeys", "pop", "popitem", "setdefault", "update"}, name)
 }
 
+// methodOf returns the method of a value, or nil.
 func methodOf(v Value, name string) run {
 	switch v.kind {
 	case text:
@@ -33,6 +34,7 @@ func methodOf(v Value, name string) run {
 	return nil
 }
 
+// listMethod returns a method of a list that does not change it.
 func listMethod(l *list, name string) run {
 	if l.form > tuple {
 		return nil
@@ -65,6 +67,7 @@ func listMethod(l *list, name string) run {
 	return nil
 }
 
+// dictMethod returns a method of a dict that does not change it.
 func dictMethod(d *Dict, name string) run {
 	switch name {
 	case "get":
@@ -227,6 +230,7 @@ func splitMethod(s, name string) run {
 	return nil
 }
 
+// mapped makes a method without arguments of a function on texts.
 func mapped(s string, f func(string) (string, error)) run {
 	return func(st *state, a *args) (Value, error) {
 		if _, err := a.need(0); err != nil {
@@ -240,6 +244,7 @@ func mapped(s string, f func(string) (string, error)) run {
 	}
 }
 
+// isOf answers for one character what a method such as isdigit asks of all.
 func isOf(name string, r rune) bool {
 	switch name {
 	case "isdigit":
@@ -252,6 +257,7 @@ func isOf(name string, r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r)
 }
 
+// affixed is startswith and endswith, which take one text or a tuple of them.
 func affixed(s string, a *args, end bool) (Value, error) {
 	p, err := a.need(1, "prefix")
 	if err != nil {
@@ -293,6 +299,8 @@ func located(s string, a *args, name string) (Value, error) {
 	return Int(int64(runes(s[:i]))), nil
 }
 
+// parted is partition and rpartition: without the separator the text stands at the
+// end that was searched last.
 func parted(s, sep string, last bool) (Value, error) {
 	if sep == "" {
 		return Value{}, failed("partition by an empty separator")

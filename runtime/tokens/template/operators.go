@@ -44,6 +44,7 @@ func calculate(st *state, op string, a, b Value) (Value, error) {
 	return Value{}, failed("%s %s %s cannot be calculated", a.kind, op, b.kind)
 }
 
+// repeat is * of a text or list. The size is checked before anything is made.
 func repeat(st *state, v Value, n int64) (Value, error) {
 	n = max(n, 0)
 	size := int64(0)
@@ -64,6 +65,8 @@ func repeat(st *state, v Value, n int64) (Value, error) {
 	return st.list(v.list.form, slices.Repeat(v.list.items, int(n)))
 }
 
+// integers calculates with integers. Python has no largest one, so a result beyond
+// 64 bits is refused.
 func integers(op string, a, b int64) (Value, error) {
 	overflow := unsupported("an integer beyond 64 bits")
 	switch op {
@@ -109,6 +112,7 @@ func integers(op string, a, b int64) (Value, error) {
 	return Int(m), nil
 }
 
+// power is ** of integers, an integer unless the exponent is negative.
 func power(a, b int64) (Value, error) {
 	if b < 0 {
 		return floats("**", float64(a), float64(b))
@@ -127,6 +131,8 @@ func power(a, b int64) (Value, error) {
 	return result, nil
 }
 
+// floats calculates with floats. Division rounds down and the remainder has the sign
+// of the divisor.
 func floats(op string, a, b float64) (Value, error) {
 	switch op {
 	case "+":

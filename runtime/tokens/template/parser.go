@@ -48,6 +48,7 @@ func parse(src string) (*Template, error) {
 
 func (p *parser) peek() token { return p.tokens[p.at] }
 
+// next reads a token. The last one, which ends the template, stays.
 func (p *parser) next() token {
 	t := p.tokens[p.at]
 	if t.kind != tokEnd {
@@ -95,6 +96,7 @@ func (p *parser) wantWord(text string) error {
 	return nil
 }
 
+// want reads a token that must be of kind k; what names it in the message.
 func (p *parser) want(k tokenKind, what string) (token, error) {
 	t := p.peek()
 	if t.kind != k {
@@ -160,6 +162,7 @@ func (p *parser) body(ends ...string) (body, token, error) {
 	}
 }
 
+// closeBlock reads the end of a tag.
 func (p *parser) closeBlock() error {
 	_, err := p.want(tokCloseBlock, `"%}"`)
 	return err
@@ -261,6 +264,8 @@ func (p *parser) targets() ([]string, error) {
 	return to, nil
 }
 
+// set reads an assignment: of an expression, or of all that is written up to endset.
+// The target is one name, several, or an attribute of a namespace.
 func (p *parser) set(w token) (stmt, error) {
 	to, err := p.targets()
 	if err != nil {
@@ -297,6 +302,7 @@ func (p *parser) set(w token) (stmt, error) {
 	return s, err
 }
 
+// ifs reads all branches up to endif.
 func (p *parser) ifs(w token) (stmt, error) {
 	var s ifs
 	for {
@@ -324,6 +330,7 @@ func (p *parser) ifs(w token) (stmt, error) {
 	}
 }
 
+// loop reads a loop with its condition and its else.
 func (p *parser) loop(w token) (stmt, error) {
 	l := loop{line: p.line(w)}
 	var err error
@@ -379,6 +386,8 @@ func isContent(x expr) bool {
 	return false
 }
 
+// macro reads a definition. Its name may be called before it is defined, since calls
+// are checked at the end.
 func (p *parser) macro() (stmt, error) {
 	t, err := p.target()
 	if err != nil {
@@ -425,6 +434,8 @@ func (p *parser) params(m *macro) error {
 	return nil
 }
 
+// callBlock reads a call with a body; the parameters of the body stand before the
+// call.
 func (p *parser) callBlock(w token) (stmt, error) {
 	c := callBlock{line: p.line(w), caller: &macro{name: "caller"}}
 	p.assigned["caller"] = true
@@ -450,6 +461,7 @@ func (p *parser) callBlock(w token) (stmt, error) {
 	return c, err
 }
 
+// filterBlock reads one filter or a chain of them, and the body that they apply to.
 func (p *parser) filterBlock(w token) (stmt, error) {
 	f := filterBlock{line: p.line(w)}
 	var err error
@@ -465,6 +477,7 @@ func (p *parser) filterBlock(w token) (stmt, error) {
 	return f, err
 }
 
+// with reads assignments that hold up to endwith.
 func (p *parser) with(w token) (stmt, error) {
 	s := with{line: p.line(w)}
 	for p.peek().kind != tokCloseBlock {

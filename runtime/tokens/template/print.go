@@ -61,6 +61,7 @@ func (v Value) repr(b *strings.Builder) error {
 	return nil
 }
 
+// A tuple of one has a comma.
 func (l *list) repr(b *strings.Builder) error {
 	if l.form > tuple {
 		return unsupported("the text of a view or generator")
@@ -144,6 +145,7 @@ func reprText(b *strings.Builder, s string) error {
 	return nil
 }
 
+// hexTo writes the lowest digits of r.
 func hexTo(b *strings.Builder, r rune, digits int) {
 	for i := digits - 1; i >= 0; i-- {
 		b.WriteByte("0123456789abcdef"[r>>(4*i)&15])
@@ -198,6 +200,7 @@ func (v Value) json(b *strings.Builder, s *jsonStyle, depth int) error {
 	return nil
 }
 
+// container writes brackets around n elements. An empty container stays on one line.
 func (s *jsonStyle) container(b *strings.Builder, open, end byte, n, depth int, each func(int) error) error {
 	b.WriteByte(open)
 	for i := range n {
@@ -216,6 +219,7 @@ func (s *jsonStyle) container(b *strings.Builder, open, end byte, n, depth int, 
 	return nil
 }
 
+// line begins a new line if the style has lines.
 func (s *jsonStyle) line(b *strings.Builder, depth int) {
 	if s.pretty {
 		b.WriteByte('\n')
@@ -225,6 +229,8 @@ func (s *jsonStyle) line(b *strings.Builder, depth int) {
 	}
 }
 
+// jsonText escapes what JSON demands and, with ascii, everything beyond printable
+// ASCII. Nothing is escaped for HTML.
 func jsonText(b *strings.Builder, s string, ascii bool) {
 	b.WriteByte('"')
 	from := 0
@@ -257,6 +263,7 @@ func jsonText(b *strings.Builder, s string, ascii bool) {
 	b.WriteByte('"')
 }
 
+// escapeASCII writes a character as one or, beyond the basic plane, two escapes.
 func escapeASCII(b *strings.Builder, r rune) {
 	const surrogates, high, low = 0x10000, 0xd800, 0xdc00
 	b.WriteString(`\u`)

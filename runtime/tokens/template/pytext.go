@@ -17,6 +17,8 @@ func upper(s string) (string, error) {
 	return strings.ToUpper(s), nil
 }
 
+// The lower case of a capital sigma depends on its neighbours; that of the dotted I
+// is two characters.
 func lower(s string) (string, error) {
 	for _, r := range s {
 		if r == '\u0130' || r == '\u03a3' { // the latter depends on its neighbours
@@ -26,6 +28,8 @@ func lower(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
+// specialUpper holds the characters whose upper or title case is not one character,
+// and whole ranges around them where that is simpler.
 func specialUpper(r rune) bool {
 	switch r {
 	case 0xdf, 0x149, 0x1f0, 0x390, 0x3b0, 0x587:
@@ -201,6 +205,7 @@ func splitLines(s string, keep bool) []string {
 	return out
 }
 
+// isLineEnd knows all line ends of str.splitlines, which are more than Go scans for.
 func isLineEnd(r rune) bool {
 	switch r {
 	case '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
@@ -244,6 +249,7 @@ func indent(s, by string, first, blank bool) string {
 	return b.String()
 }
 
+// textList makes a list of texts.
 func textList(st *state, parts []string) (Value, error) {
 	items := make([]Value, len(parts))
 	for i, p := range parts {

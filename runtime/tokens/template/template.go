@@ -109,6 +109,8 @@ func (st *state) made(s string) (Value, error) {
 	return String(s), st.charge(len(s) / bytesPerStep)
 }
 
+// write adds text to the output of the block at hand. The limit also holds for text
+// that a block captures.
 func (st *state) write(s string) error {
 	if st.out.Len()+len(s) > st.maxOutput {
 		return &RenderError{Kind: TooMuch, Text: "the limit of output is reached"}
@@ -133,6 +135,7 @@ type scope struct {
 	values []Value
 }
 
+// set assigns in this scope, whatever those around it hold.
 func (sc *scope) set(name string, v Value) {
 	for i, n := range sc.names {
 		if n == name {
@@ -143,6 +146,7 @@ func (sc *scope) set(name string, v Value) {
 	sc.names, sc.values = append(sc.names, name), append(sc.values, v)
 }
 
+// get looks from the innermost scope outwards.
 func (sc *scope) get(name string) (Value, bool) {
 	for ; sc != nil; sc = sc.parent {
 		for i, n := range sc.names {

@@ -68,6 +68,7 @@ func testNamed(name string) test {
 	}
 }
 
+// comparisonNamed returns the operator that a test stands for.
 func comparisonNamed(name string) string {
 	switch name {
 	case "eq", "equalto", "==":
@@ -86,6 +87,8 @@ func comparisonNamed(name string) string {
 	return ""
 }
 
+// isKind answers the tests that ask what a value is. A boolean is a number and not an
+// integer; what is undefined can be iterated over.
 func isKind(name string, v Value) bool {
 	switch name {
 	case "defined":

@@ -81,6 +81,7 @@ type Dict struct {
 
 const indexFrom = 8
 
+// find returns the position of a key, or -1.
 func (d *Dict) find(key string) int {
 	if d.index != nil {
 		if i, ok := d.index[key]; ok {
@@ -183,6 +184,7 @@ func floatOf(f float64) Value { return Value{kind: float, num: int64(math.Float6
 
 func undefinedOf(name string) Value { return Value{kind: undefined, str: name} }
 
+// listOf takes over the items.
 func listOf(f form, items []Value) Value {
 	depth := 0
 	for _, v := range items {
@@ -311,6 +313,8 @@ func Read(r *ordered.Reader) (Value, error) {
 	return Value{}, r.Skip() // the end, of which Skip makes an error
 }
 
+// numberOf reads a number of JSON: an integer unless it has a point or an exponent,
+// which decides how it is printed again.
 func numberOf(s string) Value {
 	if strings.ContainsAny(s, ".eE") {
 		f, _ := strconv.ParseFloat(s, 64) // beyond the range it is infinite, as in Python
