@@ -39,6 +39,9 @@ const (
 
 	// DefaultFreshnessMS is how long a load report counts.
 	DefaultFreshnessMS = 5_000
+	// DefaultPollIntervalMS is how often an engine that publishes no load is
+	// asked.
+	DefaultPollIntervalMS = 1_000
 
 	// DefaultRank puts buckets of one capacity in the order of their ids.
 	DefaultRank = 0

@@ -65,7 +65,7 @@ func state(s *config.State, t *tracer) plan.State {
 	e := t.element("/state", "/state")
 	e.note(s.Load.Freshness != nil, "load/freshness_ms", "load/freshness")
 	e.end()
-	return plan.State{Load: plan.LoadState{FreshnessMS: config.MSOr(s.Load.Freshness, config.DefaultFreshnessMS)}}
+	return plan.State{Load: plan.LoadState{Transport: plan.LoadAuto, PollIntervalMS: config.DefaultPollIntervalMS, FreshnessMS: config.MSOr(s.Load.Freshness, config.DefaultFreshnessMS)}}
 }
 
 func model(m *config.Model, index int, t *tracer) plan.Model {
@@ -86,7 +86,7 @@ func model(m *config.Model, index int, t *tracer) plan.Model {
 	}
 	// The check has bounded the table.
 	out.Breakpoints, _ = plan.Breakpoints(out.Buckets, plan.MaxRuns)
-	out.Requires = plan.Require(index, out.Buckets)
+	out.Requires = plan.Require(index, &out)
 	return out
 }
 

@@ -68,6 +68,8 @@ func goKind(t reflect.Type) string {
 		return "a boolean"
 	case reflect.Int, reflect.Int64:
 		return "an integer"
+	case reflect.Float64:
+		return "a number"
 	case reflect.Slice, reflect.Array:
 		return "a list"
 	}

@@ -76,19 +76,17 @@ type Log struct {
 	Format string `json:"format"`
 }
 
-// State configures the state services that policies share.
-type State struct {
-	Load LoadState `json:"load"`
-}
-
-// LoadState says how long an engine's load report counts.
-type LoadState struct {
-	FreshnessMS int64 `json:"freshness_ms"`
-}
-
 // Model is one model id that clients may ask for.
 type Model struct {
-	ID        string    `json:"id"`
+	ID string `json:"id"`
+	// Tokenizer absent: lengths are estimated from the size of the body.
+	Tokenizer *Tokenizer `json:"tokenizer,omitempty"`
+	// Sampling absent: requests keep their sampling parameters.
+	Sampling *Sampling `json:"sampling,omitempty"`
+	// Affinity absent: no policy reads a key.
+	Affinity *AffinityHeaders `json:"affinity,omitempty"`
+	// SLO absent: latency targets of requests are ignored.
+	SLO       *SLO      `json:"slo,omitempty"`
 	Breaker   Breaker   `json:"breaker"`
 	Discovery Discovery `json:"discovery"`
 	// Buckets stand in try order: capacity, then rank, then id.
@@ -146,7 +144,11 @@ type Bucket struct {
 	// MaxContextTokens bounds the expected peak, or the input when the peak
 	// is unknown.
 	MaxContextTokens *int64 `json:"max_context_tokens,omitempty"`
-	Groups           Groups `json:"groups"`
+	// TTFTMS and TokensPerSecond are what the bucket is expected to deliver at
+	// capacity, above zero; absent is unknown and meets no target.
+	TTFTMS          *int64   `json:"ttft_ms,omitempty"`
+	TokensPerSecond *float64 `json:"tokens_per_second,omitempty"`
+	Groups          Groups   `json:"groups"`
 }
 
 // Groups is exactly one of the two fields.
@@ -183,18 +185,3 @@ type Breakpoint struct {
 
 // Run is an inclusive range of bucket indexes: [first, last].
 type Run [2]int
-
-// Requires lists what a model's policies need, each with the JSON pointers of
-// the buckets or policies below body that need it, in the order of the buckets.
-// An absent need is not required.
-type Requires struct {
-	// LengthEstimate: some bucket has a bound and the length is taken from the
-	// body size, since no tokenizer is configured. Pointers of buckets.
-	LengthEstimate []string `json:"length_estimate,omitempty"`
-	// LoadReports: a policy compares reported load, or an admission limit is
-	// about a reported metric. Pointers of policies.
-	LoadReports []string `json:"load_reports,omitempty"`
-	// DispatchTimestamps: a policy corrects reports by the requests dispatched
-	// since. Pointers of policies.
-	DispatchTimestamps []string `json:"dispatch_timestamps,omitempty"`
-}

@@ -43,7 +43,7 @@ func body() plan.Body {
 		Buckets: []plan.Bucket{bucket("short", 4096, "P1", "D1"), bucket("long", 131072, "P2", "D2")},
 	}
 	m.Discovery.Static.Engines[2].BootstrapPort = ptr(8998)
-	return derive(plan.Body{Server: server(), State: plan.State{Load: plan.LoadState{FreshnessMS: 5000}}, Models: []plan.Model{m}})
+	return derive(plan.Body{Server: server(), State: plan.State{Load: plan.LoadState{Transport: plan.LoadAuto, PollIntervalMS: 1000, FreshnessMS: 5000}}, Models: []plan.Model{m}})
 }
 
 func server() plan.Server {
@@ -60,7 +60,7 @@ func derive(b plan.Body) plan.Body {
 		m := &b.Models[i]
 		slices.SortFunc(m.Buckets, plan.CompareBuckets)
 		m.Breakpoints, _ = plan.Breakpoints(m.Buckets, plan.MaxRuns)
-		m.Requires = plan.Require(i, m.Buckets)
+		m.Requires = plan.Require(i, m)
 	}
 	return b
 }

@@ -24,7 +24,7 @@ const (
 func Validate(b *Body) error {
 	v := &validator{}
 	v.server(&b.Server)
-	v.span("/body/state/load/freshness_ms", b.State.Load.FreshnessMS, 1, MaxDurationMS)
+	v.state(b)
 	if len(b.Models) == 0 {
 		v.bad("/body/models", "a plan needs a model", "")
 	}
@@ -153,6 +153,7 @@ func (v *validator) model(at string, index int, m *Model, urls map[string]string
 		v.bad(at+"/discovery", "no discovery is set", "static")
 		return
 	}
+	v.settings(at, m)
 	roles := v.engines(at+"/discovery/static/engines", m, urls)
 	v.buckets(at+"/buckets", m, roles)
 	if v.err != nil {
@@ -239,6 +240,10 @@ func (v *validator) limits(at string, b *Bucket) {
 	v.optional(at, "/min", b.Min, 0, MaxCount)
 	v.optional(at, "/max", b.Max, 0, MaxCount)
 	v.optional(at, "/max_context_tokens", b.MaxContextTokens, 1, MaxCount)
+	v.optional(at, "/ttft_ms", b.TTFTMS, 1, MaxCount)
+	if b.TokensPerSecond != nil {
+		v.number(at+"/tokens_per_second", *b.TokensPerSecond, above(0), MaxCount)
+	}
 	if b.lower() > b.Capacity() {
 		v.bad(at+"/min", fmt.Sprintf("%d is above the capacity %d of the bucket", b.lower(), b.Capacity()), "")
 	}
@@ -260,6 +265,9 @@ func (v *validator) groups(at string, g *Groups, roles map[string]Role) {
 		v.members(p, s, roles)
 		v.labels(p+"/labels", s.Group.Labels)
 		v.policy(p, &s.Group.Policy)
+		if s.Stage == Decode && s.Group.Policy.Type == CacheAware {
+			v.bad(p+"/policy/type", "cache_aware cannot pick for the decode stage, which computes no prompt", "")
+		}
 	}
 }
 
@@ -282,24 +290,6 @@ func (v *validator) members(at string, s StagedGroup, roles map[string]Role) {
 	}
 }
 
-func (v *validator) policy(at string, p *Policy) {
-	if !slices.Contains(PolicyTypes[:], p.Type) {
-		v.bad(at+"/policy/type", fmt.Sprintf("unknown policy type %q", p.Type), fmt.Sprintf("one of %q", PolicyTypes))
-	}
-	if (p.Type == PowerOfTwo) != (p.PowerOfTwo != nil) {
-		v.bad(at+"/policy/power_of_two", "the section is present exactly when the type is power_of_two", "")
-	}
-	if p.PowerOfTwo != nil {
-		v.optional(at, "/policy/power_of_two/choices", &p.PowerOfTwo.Choices, 1, MaxCount)
-	}
-	a := &p.Admission
-	v.optional(at, "/policy/admission/max_running_requests", a.MaxRunningRequests, 0, MaxCount)
-	v.optional(at, "/policy/admission/max_waiting_requests", a.MaxWaitingRequests, 0, MaxCount)
-	v.optional(at, "/policy/admission/max_kv_tokens", a.MaxKVTokens, 0, MaxCount)
-	v.optional(at, "/policy/admission/max_pending_prefill_tokens", a.MaxPendingPrefillTokens, 0, MaxCount)
-	v.optional(at, "/policy/admission/max_inflight_requests", a.MaxInflightRequests, 0, MaxCount)
-}
-
 // derived compares what follows from the buckets with what the plan says.
 func (v *validator) derived(at string, index int, m *Model) {
 	table, ok := Breakpoints(m.Buckets, MaxRuns)
@@ -310,14 +300,18 @@ func (v *validator) derived(at string, index int, m *Model) {
 	if i := firstDifference(table, m.Breakpoints); i >= 0 {
 		v.bad(at+"/breakpoints/"+strconv.Itoa(i), "the breakpoint does not follow from the buckets", "")
 	}
-	want := Require(index, m.Buckets)
+	want := Require(index, m)
 	for _, need := range [...]struct {
 		member    string
 		got, want []string
 	}{
+		{"tokens", m.Requires.Tokens, want.Tokens},
 		{"length_estimate", m.Requires.LengthEstimate, want.LengthEstimate},
 		{"load_reports", m.Requires.LoadReports, want.LoadReports},
 		{"dispatch_timestamps", m.Requires.DispatchTimestamps, want.DispatchTimestamps},
+		{"prefix_source", m.Requires.PrefixSource, want.PrefixSource},
+		{"session_header", m.Requires.SessionHeader, want.SessionHeader},
+		{"routing_key_header", m.Requires.RoutingKeyHeader, want.RoutingKeyHeader},
 	} {
 		if !slices.Equal(need.got, need.want) {
 			v.bad(at+"/requires/"+need.member, "the requirement does not follow from the buckets", "")

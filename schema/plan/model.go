@@ -1,0 +1,71 @@
+package plan
+
+// Tokenizer is where the tokenizer and chat template of a model are.
+type Tokenizer struct {
+	// Path is a folder or a tokenizer.json, beside which the other files have
+	// their usual names. One that is not absolute is relative to the working
+	// directory.
+	Path string `json:"path"`
+	// ForwardInputIDs sends the token ids along to engines where they provably
+	// are what the engine would compute.
+	ForwardInputIDs bool `json:"forward_input_ids"`
+}
+
+// Sampling is what a model allows requests to choose.
+type Sampling struct {
+	Conflict Conflict `json:"conflict"`
+	// Params stand in the order of SamplingNames, in which they are added to
+	// requests.
+	Params []SamplingParam `json:"params"`
+}
+
+// Conflict is what happens to a request with a sampling value of its own that
+// differs from an exact one or lies outside a band.
+type Conflict string
+
+// The choices. ConflictReject refuses the request, ConflictAllow lets the
+// client's value pass.
+const (
+	ConflictReject Conflict = "reject"
+	ConflictAllow  Conflict = "allow"
+)
+
+// SamplingParam is Value, which is added to requests without one, or the
+// inclusive band from Min to Max, which only checks.
+type SamplingParam struct {
+	Name  string   `json:"name"`
+	Value *float64 `json:"value,omitempty"`
+	Min   *float64 `json:"min,omitempty"`
+	Max   *float64 `json:"max,omitempty"`
+}
+
+// SamplingNames lists the parameters that a model can set or bound.
+var SamplingNames = [...]string{
+	"temperature", "top_p", "top_k", "min_p", "repetition_penalty",
+	"frequency_penalty", "presence_penalty", "n",
+}
+
+// AffinityHeaders are the request headers that carry affinity keys, each present
+// exactly when a policy of the model reads it. The names are in lower case.
+type AffinityHeaders struct {
+	SessionID  string `json:"session_id_header,omitempty"`
+	RoutingKey string `json:"routing_key_header,omitempty"`
+}
+
+// SLO says what latency targets of requests do to the try order. At least one of
+// the modes is not SLODisabled.
+type SLO struct {
+	TTFT SLOMode `json:"ttft"`
+	TPS  SLOMode `json:"tps"`
+}
+
+// SLOMode is what one target does.
+type SLOMode string
+
+// The modes. SLOFirst tries buckets whose estimate meets the target first,
+// BestEffort last.
+const (
+	SLODisabled SLOMode = "disabled"
+	SLOFirst    SLOMode = "slo_first"
+	BestEffort  SLOMode = "best_effort"
+)
