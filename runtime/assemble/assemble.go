@@ -7,13 +7,24 @@ import (
 	"shunt/runtime/fleet"
 	"shunt/runtime/policy"
 	"shunt/runtime/routing"
+	"shunt/runtime/state/affinity"
 	"shunt/runtime/state/load"
+	"shunt/runtime/state/prefix"
 	"shunt/schema/plan"
 )
 
-// State is what the resolvers of a process share. Fleet is required.
+// State is what the resolvers of a process share. Fleet is required; the other
+// services are required where the plan requires them.
 type State struct {
 	Fleet *fleet.Fleet
+	// Prefixes are the sources of cached prefixes, by model id. Models of one
+	// index namespace have the same source, by pointer.
+	Prefixes map[string]prefix.Source
+	// Bindings is the store of all models.
+	Bindings affinity.Store
+	// Caches receive what cache-aware picks decided, by model id; a model without
+	// an entry is not counted.
+	Caches map[string]*policy.CacheCounters
 	// Now is the clock of load freshness; nil is time.Now.
 	Now func() time.Time
 	// IntN draws from [0, n); nil is the process-wide source.
@@ -32,7 +43,7 @@ type Routing struct {
 // The caller must Close the result.
 func Build(b *plan.Body, s State) (*Routing, error) {
 	r := &Routing{Resolvers: make(map[string]*routing.Resolver, len(b.Models))}
-	a := assembler{State: s, out: r, loads: load.Reader{
+	a := assembler{State: s, out: r, indexes: make(map[prefix.Source]*policy.Indexed), loads: load.Reader{
 		Now:       s.Now,
 		Freshness: time.Duration(b.State.Load.FreshnessMS) * time.Millisecond,
 	}}
@@ -97,12 +108,16 @@ func specs(m *plan.Model) ([]fleet.Spec, error) {
 // assembler carries what all parts of one Build need.
 type assembler struct {
 	State
-	out   *Routing
-	loads load.Reader
+	out     *Routing
+	loads   load.Reader
+	indexes map[prefix.Source]*policy.Indexed // one for each source
 }
 
 func (a *assembler) model(m *plan.Model) (*routing.Resolver, error) {
 	r := &routing.Resolver{Model: m.ID, DispatchTimestamps: len(m.Requires.DispatchTimestamps) > 0}
+	if err := slo(&r.SLO, m.SLO); err != nil {
+		return nil, err
+	}
 	for i := range m.Buckets {
 		b, err := a.bucket(m, &m.Buckets[i])
 		if err != nil {
@@ -117,13 +132,36 @@ func (a *assembler) model(m *plan.Model) (*routing.Resolver, error) {
 		}
 		r.Breakpoints = append(r.Breakpoints, routing.Breakpoint{From: p.From, Runs: runs})
 	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
 	return r, nil
+}
+
+// slo sets what a model does with latency targets; absent is nothing.
+func slo(to *routing.SLO, from *plan.SLO) error {
+	if from == nil {
+		return nil
+	}
+	var ok, ok2 bool
+	to.TTFT, ok = routing.ParseSLOMode(string(from.TTFT))
+	to.TPS, ok2 = routing.ParseSLOMode(string(from.TPS))
+	if !ok || !ok2 {
+		return fmt.Errorf("SLO modes %q and %q: unknown", from.TTFT, from.TPS)
+	}
+	return nil
 }
 
 func (a *assembler) bucket(m *plan.Model, b *plan.Bucket) (*routing.Bucket, error) {
 	out := &routing.Bucket{ID: b.ID, Rank: b.Rank, Max: bound(b.Max), Context: bound(b.MaxContextTokens)}
 	if b.Min != nil {
 		out.Min = *b.Min
+	}
+	if b.TTFTMS != nil {
+		out.Estimates.TTFTMS = uint64(*b.TTFTMS)
+	}
+	if b.TokensPerSecond != nil {
+		out.Estimates.TPS = *b.TokensPerSecond
 	}
 	if p := b.Groups.Plain; p != nil {
 		g, err := a.group(m, fleet.Plain, p)
@@ -156,7 +194,7 @@ func bound(n *int64) routing.Bound {
 }
 
 func (a *assembler) group(m *plan.Model, stage fleet.Role, g *plan.Group) (*routing.Group, error) {
-	p, err := a.policy(g.Policy)
+	p, err := a.policy(m.ID, &g.Policy)
 	if err != nil {
 		return nil, fmt.Errorf("%s group: %w", stage, err)
 	}
@@ -167,24 +205,6 @@ func (a *assembler) group(m *plan.Model, stage fleet.Role, g *plan.Group) (*rout
 	view := a.Fleet.Watch(sel)
 	a.out.views = append(a.out.views, view)
 	return &routing.Group{Stage: stage, Engines: view, Policy: p}, nil
-}
-
-func (a *assembler) policy(p plan.Policy) (policy.Policy, error) {
-	adm := limits(p.Admission)
-	switch p.Type {
-	case plan.RoundRobin:
-		return &policy.RoundRobin{Loads: a.loads, Admission: adm}, nil
-	case plan.Random:
-		return &policy.Random{Loads: a.loads, Admission: adm, IntN: a.IntN}, nil
-	case plan.PowerOfTwo:
-		if p.PowerOfTwo == nil {
-			return nil, fmt.Errorf("policy %s has no section", p.Type)
-		}
-		return &policy.PowerOfTwo{Loads: a.loads, Admission: adm, IntN: a.IntN, Choices: int(p.PowerOfTwo.Choices)}, nil
-	case plan.LoadBased:
-		return &policy.LoadBased{Loads: a.loads, Admission: adm}, nil
-	}
-	return nil, fmt.Errorf("policy type %q is unknown", p.Type)
 }
 
 // limits is nil without limits, which spares the check.
