@@ -36,6 +36,8 @@ type Timeouts struct {
 type Call struct {
 	Plain, Prefill, Decode *fleet.Engine
 	Request                *prepare.Request
+	// InputIDs are token ids that the engines shall use as they are; nil is none.
+	InputIDs []uint32
 	// Start is when the request arrived; the stale limit and the time to the
 	// first token count from it. Zero is now.
 	Start time.Time
@@ -145,8 +147,8 @@ func (x *exchange) acquire() (first *fleet.Lease, err error) {
 // prefix and name several completions after one.
 func (x *exchange) compose() {
 	req := x.call.Request
+	add := prepare.Fields{InputIDs: x.call.InputIDs}
 	x.header = prepare.EngineHeader(x.in.Header, req.Stream)
-	var add prepare.Fields
 	if !req.OwnID && !req.Several {
 		add.RID = x.f.name()
 		x.call.Report.RID = add.RID

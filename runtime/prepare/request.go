@@ -41,6 +41,15 @@ type Request struct {
 	// Several says that more than one completion is wanted (`n`), or that
 	// their number is unreadable.
 	Several bool
+	// CacheSalt and LoRA are what keeps the request's cached blocks apart from
+	// others with the same tokens; usually both are empty.
+	CacheSalt, LoRA string
+
+	// sampling is where the values of sampling parameters stand, the last copy of
+	// each; the zero span is none or null.
+	sampling [samplingCount]span
+	// defaults are the members that Sample adds, each with a comma before it.
+	defaults []byte
 
 	// output is the requested number of output tokens, unless known is false.
 	output uint64
@@ -61,7 +70,7 @@ type span struct{ from, to int }
 // ErrBody or ErrNoModel; what the parser said beyond that is for logs only. The
 // request keeps the body, which nobody may change afterwards.
 func (r *Request) Parse(body []byte) error {
-	*r = Request{body: body, cuts: r.cuts[:0]}
+	*r = Request{body: body, cuts: r.cuts[:0], defaults: r.defaults[:0]}
 	p := parser{r: r, dec: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
 	if err := p.object(); err != nil {
 		return &bodyError{err}
@@ -85,7 +94,12 @@ func (r *Request) Size() int { return len(r.body) }
 // the body, and the expected peak, which is input and requested output together
 // and 0 when the output is unknown.
 func (r *Request) Lengths() (input, peak int64, err error) {
-	input = max(1, int64(len(r.body)/bytesPerToken))
+	return r.LengthsOf(int64(len(r.body) / bytesPerToken))
+}
+
+// LengthsOf is Lengths where the input length is known.
+func (r *Request) LengthsOf(tokens int64) (input, peak int64, err error) {
+	input = max(1, tokens)
 	if !r.known {
 		return input, 0, nil
 	}
@@ -105,6 +119,15 @@ const (
 	maxTokens
 	maxCompletionTokens
 	rid
+	salt
+	lora
+	temperature // the first of the sampling parameters, in the order of Param
+	topP
+	topK
+	minP
+	repetitionPenalty
+	frequencyPenalty
+	presencePenalty
 	completions
 	owned // written by the router alone: a client's copy never reaches an engine
 )
@@ -121,11 +144,16 @@ func memberOf(name []byte) member {
 		return maxCompletionTokens
 	case "rid":
 		return rid
-	case "n":
-		return completions
+	case "cache_salt":
+		return salt
+	case "lora_path":
+		return lora
 	case "bootstrap_host", "bootstrap_port", "bootstrap_room", "bootstrap_pair_key",
 		"routed_dp_rank", "data_parallel_rank", "disagg_prefill_dp_rank":
 		return owned
+	}
+	if p, ok := ParamOf(string(name)); ok {
+		return temperature + member(p)
 	}
 	return other
 }
@@ -244,10 +272,34 @@ func (p *parser) take(m member, v jsontext.Value) (err error) {
 		p.r.known = err == nil && !null
 	case rid:
 		p.r.OwnID = p.r.OwnID || !null
+	case salt:
+		p.r.CacheSalt = text(v)
+	case lora:
+		p.r.LoRA = text(v)
 	case completions:
 		p.r.Several = p.r.Several || !null && !single(v)
 	}
+	if m >= temperature && m <= completions {
+		p.r.sampling[m-temperature] = span{}
+		if !null {
+			p.r.sampling[m-temperature] = span{from: p.offset() - len(v), to: p.offset()}
+		}
+	}
 	return err
+}
+
+// text reads a value that separates cached blocks. What is no string separates
+// them, too: its JSON text stands for it, and then matches nothing.
+func text(v jsontext.Value) string {
+	if v.Kind() == 'n' {
+		return ""
+	}
+	if v.Kind() == '"' {
+		if s, err := jsontext.AppendUnquote(nil, []byte(v)); err == nil {
+			return string(s)
+		}
+	}
+	return string(v)
 }
 
 func readString(v jsontext.Value, null bool) (string, error) {

@@ -14,7 +14,12 @@ type Fields struct {
 	RID string
 	// Bootstrap pairs the engines of a prefill/decode request.
 	Bootstrap *Bootstrap
+	// InputIDs are the prompt's token ids, for the engine to use as they are.
+	InputIDs []uint32
 }
+
+// none reports whether there is nothing to add.
+func (f Fields) none() bool { return f.RID == "" && f.Bootstrap == nil && len(f.InputIDs) == 0 }
 
 // Bootstrap says where the decode engine fetches the prompt's KV cache.
 type Bootstrap struct {
@@ -30,17 +35,27 @@ type Bootstrap struct {
 // Outgoing is the body for the engines: the client's bytes without its copies of
 // router-owned members, and with the router's own at the end. With nothing to
 // cut or add it is the body itself; with nothing to cut it is written over the
-// tail of the body if the capacity allows. A parsed Request gives one outgoing
-// body, and nobody may change it.
+// tail of the body if the capacity allows. What Sample adds stands behind a
+// client's null of the same name, and engines take the last. A parsed Request
+// gives one outgoing body, and nobody may change it.
 func (r *Request) Outgoing(f Fields) []byte {
-	if len(r.cuts) == 0 && f == (Fields{}) {
+	if len(r.cuts) == 0 && len(r.defaults) == 0 && f.none() {
 		return r.body
 	}
 	dst := r.body[:r.end]
-	if len(r.cuts) > 0 || cap(r.body)-r.end < f.size() {
-		dst = r.kept(f.size())
+	size := len(r.defaults) + f.size()
+	if len(r.cuts) > 0 || cap(r.body)-r.end < size {
+		dst = r.kept(size)
 	}
 	comma := r.members > 0
+	if len(r.defaults) > 0 {
+		from := 0
+		if !comma {
+			from = 1
+		}
+		dst = append(dst, r.defaults[from:]...)
+		comma = true
+	}
 	add := func(name string) {
 		if comma {
 			dst = append(dst, ',')
@@ -65,6 +80,10 @@ func (r *Request) Outgoing(f Fields) []byte {
 		add("bootstrap_room")
 		dst = strconv.AppendUint(dst, b.Room, 10)
 	}
+	if len(f.InputIDs) > 0 {
+		add("input_ids")
+		dst = appendIDs(dst, f.InputIDs)
+	}
 	return append(dst, '}')
 }
 
@@ -74,7 +93,21 @@ func (f Fields) size() int {
 	if f.Bootstrap != nil {
 		n += len(`,"bootstrap_host":"","bootstrap_port":,"bootstrap_room":`) + len(f.Bootstrap.Host) + 2*20
 	}
+	if ids := len(f.InputIDs); ids > 0 {
+		n += len(`,"input_ids":[]`) + ids*len("4294967295,")
+	}
 	return n
+}
+
+func appendIDs(dst []byte, ids []uint32) []byte {
+	dst = append(dst, '[')
+	for i, id := range ids {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, uint64(id), 10)
+	}
+	return append(dst, ']')
 }
 
 // kept copies the body up to its closing brace without what is cut.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"shunt/runtime/policy"
 	"shunt/runtime/prepare"
 	"shunt/runtime/routing"
+	"shunt/runtime/state/prefix"
 )
 
 // chat serves one chat request.
@@ -35,32 +37,36 @@ func (s *Server) serveChat(sc *scope, r *http.Request) error {
 	if sc.gen == nil {
 		return unavailable("not_ready", "service unavailable", nil)
 	}
-	m, e := sc.prepare(r)
-	if e != nil {
-		return e
+	m, err := sc.prepare(r)
+	if err != nil {
+		return err
 	}
 	if err := s.route(sc, r, m); err != nil {
 		return err
 	}
 	sel := &sc.selection
 	if sc.gen.Settings.ExposeDecision {
-		sc.Header()["X-Shunt-Decision"] = []string{compact(sel)}
+		sc.Header()["X-Shunt-Decision"] = []string{compact(sel) + sc.lengthNote()}
+	}
+	var ids []uint32
+	if sc.tokens.Forward {
+		ids = sc.tokens.IDs
 	}
 	sc.call = forward.Call{
 		Plain: sel.Plain.Engine, Prefill: sel.Prefill.Engine, Decode: sel.Decode.Engine,
-		Request: &sc.prepared, Start: sc.start, Timestamped: m.Resolver.DispatchTimestamps,
+		Request: &sc.prepared, InputIDs: ids, Start: sc.start, Timestamped: m.Resolver.DispatchTimestamps,
 		Timeouts: sc.gen.Settings.Timeouts,
 	}
-	err := s.opts.Forwarder.Chat(sc, r, &sc.call)
+	err = s.opts.Forwarder.Chat(sc, r, &sc.call)
 	if sc.call.Report.Outcome != "" {
 		s.opts.Meters.dispatched(sel, m.Resolver.Model, time.Since(sc.start))
 	}
 	return err
 }
 
-// prepare reads the body and finds the model. An unknown model is told before
-// anything that depends on the model's rules.
-func (sc *scope) prepare(r *http.Request) (*Model, *forward.Error) {
+// prepare reads the body, finds the model and gathers the facts. An unknown model
+// is told before anything that depends on the model's rules.
+func (sc *scope) prepare(r *http.Request) (*Model, error) {
 	body, e := sc.readBody(r)
 	if e != nil {
 		return nil, e
@@ -75,16 +81,98 @@ func (sc *scope) prepare(r *http.Request) (*Model, *forward.Error) {
 	if m == nil {
 		return nil, modelNotFound(p.Model)
 	}
-	input, peak, err := p.Lengths()
+	if err := sc.sample(m); err != nil {
+		return nil, err
+	}
+	if err := sc.targets(r, m); err != nil {
+		return nil, err
+	}
+	return m, sc.facts(r, m)
+}
+
+// sample applies the model's sampling rules. Every violation counts, the first
+// is told.
+func (sc *scope) sample(m *Model) error {
+	if m.Sampling == nil {
+		return nil
+	}
+	violations := sc.prepared.Sample(m.Sampling)
+	for _, v := range violations {
+		sc.server.opts.Meters.sampling.of(v.Rule.Param).Inc()
+	}
+	if len(violations) == 0 {
+		return nil
+	}
+	return refuse(http.StatusBadRequest, "sampling_contract_violation", violations[0].Error())
+}
+
+// targets reads the latency targets that the model does not ignore.
+func (sc *scope) targets(r *http.Request, m *Model) error {
+	t := &sc.request.Targets
+	*t = routing.Targets{}
+	var err error
+	if m.Resolver.SLO.TTFT != routing.SLODisabled {
+		if t.TTFTMS, t.HasTTFT, err = prepare.TTFT(r.Header); err != nil {
+			return badRequest(err.Error(), nil)
+		}
+	}
+	if m.Resolver.SLO.TPS != routing.SLODisabled {
+		if t.TPS, t.HasTPS, err = prepare.TPS(r.Header); err != nil {
+			return badRequest(err.Error(), nil)
+		}
+	}
+	return nil
+}
+
+// facts puts together what policies may know. The prompt is tokenized here, once,
+// and only for models that need it.
+func (sc *scope) facts(r *http.Request, m *Model) error {
+	p := &sc.prepared
+	lengths := p.Lengths
+	if m.Tokenizer != nil {
+		if err := sc.tokenize(r, m); err != nil {
+			return err
+		}
+		lengths = func() (int64, int64, error) { return p.LengthsOf(sc.tokens.Length) }
+	}
+	input, peak, err := lengths()
 	if err != nil {
-		return nil, badRequest(err.Error(), nil)
+		return badRequest(err.Error(), nil)
 	}
 	sc.request.Request = policy.Request{
 		Model: m.Resolver.Model, Input: input, Peak: peak,
+		TokenIDs: sc.tokens.IDs, CacheSalt: p.CacheSalt, LoRA: p.LoRA,
 		SessionKey: prepare.Key(r.Header, m.SessionHeader),
 		RoutingKey: prepare.Key(r.Header, m.RoutingKeyHeader),
 	}
-	return m, nil
+	if m.Prefix {
+		sc.request.Memo = new(prefix.Memo)
+	}
+	return nil
+}
+
+// tokenize finds the prompt's token ids, or why there is an estimate only.
+func (sc *scope) tokenize(r *http.Request, m *Model) error {
+	ctx, began := r.Context(), time.Now()
+	t, err := m.Tokenizer.Tokenize(ctx, &sc.prepared)
+	if err != nil {
+		return forward.ErrClientGone
+	}
+	sc.tokens = t
+	sc.server.opts.Meters.tokenized(m.Resolver.Model, &t, time.Since(began))
+	if t.Estimated() {
+		sc.server.log.LogAttrs(ctx, slog.LevelDebug, "prompt not tokenized",
+			slog.String("request_id", sc.id), slog.String("model", m.Resolver.Model), slog.Any("error", t.Err))
+	}
+	return nil
+}
+
+// lengthNote says in the decision header where the input length came from.
+func (sc *scope) lengthNote() string {
+	if sc.tokens.Trust == "" {
+		return ""
+	}
+	return "; input=" + strconv.FormatInt(sc.request.Input, 10) + "; input-source=" + sc.tokens.Trust
 }
 
 // route selects the engines. The decision is put together only for a debug log.

@@ -19,6 +19,10 @@
 //	shunt_policy_decisions_total{stage,reason}                picks of dispatched requests
 //	shunt_selection_failures_total{kind,stage}                requests that no bucket took
 //	shunt_admission_rejections_total{limit}                   engines refused on the way to such a failure
+//	shunt_sampling_contract_rejections_total{param}           requests with a value that the model does not allow
+//	shunt_tokenize_seconds{model}                             time to tokenize a prompt, waiting included
+//	shunt_input_lengths_total{model,source}                   exact, rendered, estimate (a failure); models that tokenize
+//	shunt_input_ids_total{model,outcome}                      forwarded, or why not
 //	shunt_panics_total                                        handlers that crashed
 //	shunt_plan_swaps_total, shunt_plan_failures_total         reloads
 //	shunt_plan_info{digest}                                   1 for the plan in force
@@ -27,6 +31,7 @@
 //	shunt_engine_health{model,engine,role}                    1 if the breaker admits
 //	shunt_engine_breaker_state{model,engine,role}             0 closed, 1 open, 2 half-open
 //	shunt_engine_inflight_requests{model,engine,role}         held open by this router
+//	shunt_load_report_age_seconds{model,engine,role}          age of the oldest rank's report; none without a report
 //
 // Engine series are computed when they are read, and those of engines that left
 // the fleet vanish.

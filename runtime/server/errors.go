@@ -58,6 +58,8 @@ func selectionFailed(err error) *forward.Error {
 		return noEngines(e.Stage, err)
 	case policy.NoAdmissibleEngine, policy.AdmissionRejected:
 		return unavailable("policy_selection_failed", "service unavailable", err)
+	case policy.StateUnavailable:
+		return unavailable("state_unavailable", "service unavailable", err)
 	}
 	return internal(err)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"shunt/runtime/forward"
+	"shunt/runtime/prepare"
 	"shunt/runtime/routing"
 )
 
@@ -24,6 +25,13 @@ type Model struct {
 	// SessionHeader and RoutingKeyHeader name the headers that carry affinity
 	// keys; empty is none.
 	SessionHeader, RoutingKeyHeader string
+	// Tokenizer is nil if no decision about the model needs tokens: lengths are
+	// then estimated.
+	Tokenizer *prepare.Tokenizer
+	// Sampling is nil if requests choose freely.
+	Sampling *prepare.Sampling
+	// Prefix says that some policy looks up who holds a prompt's prefix.
+	Prefix bool
 }
 
 // Settings are the limits of serving.

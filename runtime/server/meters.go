@@ -12,6 +12,7 @@ import (
 	"shunt/runtime/fleet"
 	"shunt/runtime/forward"
 	"shunt/runtime/policy"
+	"shunt/runtime/prepare"
 	"shunt/runtime/routing"
 )
 
@@ -31,6 +32,10 @@ type Meters struct {
 	decisions  family[decisionKey, *metrics.Counter]
 	unselected family[failureKey, *metrics.Counter]
 	rejected   family[policy.Limit, *metrics.Counter]
+	sampling   family[prepare.Param, *metrics.Counter]
+	tokenize   family[string, *metrics.PrometheusHistogram]
+	inputs     family[inputKey, *metrics.Counter]
+	forwarding family[inputKey, *metrics.Counter]
 
 	staleBefore, staleStreaming *metrics.Counter
 	panics, swaps, failures     *metrics.Counter
@@ -51,6 +56,9 @@ type (
 		stage  fleet.Role
 		reason policy.Reason
 	}
+	// inputKey is a model and where its input lengths came from, or whether its
+	// token ids were forwarded.
+	inputKey   struct{ model, what string }
 	failureKey struct {
 		kind  policy.Kind
 		stage fleet.Role
@@ -93,6 +101,10 @@ func NewMeters(set *metrics.Set, f *fleet.Fleet) *Meters {
 	m.rejected.init(set.GetOrCreateCounter, func(k policy.Limit) string {
 		return fmt.Sprintf(`shunt_admission_rejections_total{limit=%q}`, k)
 	})
+	m.sampling.init(set.GetOrCreateCounter, func(k prepare.Param) string {
+		return fmt.Sprintf(`shunt_sampling_contract_rejections_total{param=%q}`, k)
+	})
+	m.tokenFamilies()
 	m.durations.init(histogram(set, durationBounds()), func(model string) string {
 		return fmt.Sprintf(`shunt_request_duration_seconds{model=%q}`, model)
 	})
@@ -100,6 +112,30 @@ func NewMeters(set *metrics.Set, f *fleet.Fleet) *Meters {
 		return fmt.Sprintf(`shunt_ttft_seconds{model=%q}`, model)
 	})
 	return m
+}
+
+// tokenFamilies are the metrics of tokenization.
+func (m *Meters) tokenFamilies() {
+	m.tokenize.init(histogram(m.set, tokenizeBounds()), func(model string) string {
+		return fmt.Sprintf(`shunt_tokenize_seconds{model=%q}`, model)
+	})
+	m.inputs.init(m.set.GetOrCreateCounter, func(k inputKey) string {
+		return fmt.Sprintf(`shunt_input_lengths_total{model=%q,source=%q}`, k.model, k.what)
+	})
+	m.forwarding.init(m.set.GetOrCreateCounter, func(k inputKey) string {
+		return fmt.Sprintf(`shunt_input_ids_total{model=%q,outcome=%q}`, k.model, k.what)
+	})
+}
+
+func tokenizeBounds() []float64 {
+	return []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}
+}
+
+// tokenized counts one tokenization and how it ended.
+func (m *Meters) tokenized(model string, t *prepare.Tokens, took time.Duration) {
+	m.tokenize.of(model).Update(took.Seconds())
+	m.inputs.of(inputKey{model, t.Trust}).Inc()
+	m.forwarding.of(inputKey{model, t.Forwarding}).Inc()
 }
 
 func histogram(set *metrics.Set, bounds []float64) func(string) *metrics.PrometheusHistogram {
@@ -241,6 +277,13 @@ func (m *Meters) writeEngines(w io.Writer) {
 	})
 	each("shunt_engine_breaker_state", func(e *fleet.Engine) int64 { return int64(e.BreakerState()) })
 	each("shunt_engine_inflight_requests", (*fleet.Engine).Inflight)
+	now := time.Now()
+	for _, e := range all {
+		if l := e.Load(); l != nil {
+			fmt.Fprintf(w, "shunt_load_report_age_seconds{model=%q,engine=%q,role=%q} %g\n",
+				e.Model(), e.ID(), e.Role(), now.Sub(l.CapturedAt).Seconds())
+		}
+	}
 }
 
 // serve answers /metrics.

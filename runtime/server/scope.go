@@ -30,6 +30,7 @@ type scope struct {
 
 	// What follows belongs to chat requests.
 	prepared  prepare.Request
+	tokens    prepare.Tokens // zero for models that are not tokenized
 	request   routing.Request
 	selection routing.Selection
 	call      forward.Call
@@ -56,7 +57,7 @@ func (s *Server) wrap(next http.Handler) http.Handler {
 // recycle empties a scope but for the request's scratch space.
 func (s *Server) recycle(sc *scope) {
 	request := sc.request
-	request.Request, request.Decision = policy.Request{}, nil
+	request.Request, request.Targets, request.Decision = policy.Request{}, routing.Targets{}, nil
 	*sc = scope{request: request}
 	s.scopes.Put(sc)
 }
@@ -192,6 +193,9 @@ func (sc *scope) chatAttrs(attrs []slog.Attr) []slog.Attr {
 		return attrs
 	}
 	attrs = append(attrs, slog.String("model", shorten(sc.prepared.Model)), slog.Bool("stream", sc.prepared.Stream))
+	if sc.tokens.Trust != "" {
+		attrs = append(attrs, slog.Int64("input_tokens", sc.tokens.Length), slog.String("input_source", sc.tokens.Trust))
+	}
 	if sc.selection.Bucket == nil {
 		return attrs
 	}
