@@ -3,6 +3,8 @@ package compiler
 import (
 	"context"
 	"fmt"
+	"path"
+	"path/filepath"
 
 	"shunt/compiler/check"
 	"shunt/compiler/config"
@@ -117,8 +119,17 @@ func (c *compilation) lower(context.Context) bool {
 		p := c.tree.Pos(pointer)
 		i, ok := index[p.File]
 		return i, p.Line, ok && p.Known()
-	})
+	}, c.resolve)
 	return true
+}
+
+// resolve makes a path relative to the working directory of the compiler, unless
+// it is absolute. That keeps names of folders of this machine out of the plan.
+func (c *compilation) resolve(pointer, name string) string {
+	if path.IsAbs(name) || filepath.IsAbs(name) {
+		return path.Clean(name)
+	}
+	return path.Join(filepath.ToSlash(filepath.Dir(c.tree.Pos(pointer).File)), name)
 }
 
 // seal makes the document. A body that the loader would refuse is a mistake of

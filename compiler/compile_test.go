@@ -36,7 +36,7 @@ func compile(t testing.TB, texts ...string) compiler.Result {
 const asYAML = `# The same configuration in three syntaxes.
 version: 1
 server: {listen: "0.0.0.0:30000", admin: "off", max_body: 1MiB, request_timeout: 2m}
-state: {load: {freshness: 250ms}}
+state: {load: {freshness: 2500ms}}
 models:
   - id: m
     breaker: {threshold: 5, cool_down: 1h}
@@ -62,7 +62,7 @@ const asJSON = `{"models": [{"id": "m", "breaker": {"cool_down": "1h", "threshol
     "decode": {"labels": {"zone": "x"}, "policy": {"type": "load_based"}}}}},
   {"id": "long", "rank": 2, "groups": {"pd": {"prefill": {}, "decode": {"worker_ids": ["D"]}, "match_labels": ["zone"]}}}]}],
  "server": {"admin": "off", "listen": "0.0.0.0:30000", "max_body": "1MiB", "request_timeout": "120s"},
- "state": {"load": {"freshness": "250ms"}}, "version": 1}
+ "state": {"load": {"freshness": "2500ms"}}, "version": 1}
 `
 
 const asCUE = `
@@ -70,7 +70,7 @@ version: 1
 server: {listen: "0.0.0.0:30000", admin: "off"}
 server: max_body: "1MiB"
 server: request_timeout: "120000ms"
-state: load: freshness: "250ms"
+state: load: freshness: "2500ms"
 models: [{
 	id: "m"
 	breaker: {threshold: 5, cool_down: "60m"}
@@ -188,7 +188,7 @@ func TestNoPlanWithErrors(t *testing.T) {
 	f(strings.Replace(asYAML, "threshold", "treshold", 1), diag.UnknownField)
 	// Mistakes of shape and of rules in one run.
 	f(strings.NewReplacer("threshold", "treshold", "[D]", "[E]").Replace(asYAML), diag.UnknownField, diag.UnknownEngine)
-	f(strings.Replace(asYAML, "type: load_based", "type: sticky", 1), diag.NoSticky)
+	f(strings.Replace(asYAML, "type: load_based", "type: cache_aware, saturation_queue_floor: 1", 1), diag.PolicyStage, diag.TuningConflict)
 }
 
 func TestPhasesAndInterruption(t *testing.T) {

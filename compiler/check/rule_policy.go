@@ -8,6 +8,13 @@ import (
 	"shunt/schema/plan"
 )
 
+// The policy types that need more than engines and their load.
+const (
+	cacheAware   = string(plan.CacheAware)
+	sessionAware = string(plan.SessionAware)
+	sticky       = string(plan.Sticky)
+)
+
 // policyAt is a policy that the configuration writes, with its place.
 type policyAt struct {
 	*config.Policy
@@ -49,7 +56,8 @@ func rulePolicyTuning(r *rules) {
 	for _, m := range r.models {
 		for _, p := range m.policies() {
 			r.saturation(p)
-			least, most := config.Or(p.CandidateMinWorkers, 8), config.Or(p.CandidateMaxWorkers, 32)
+			least := config.Or(p.CandidateMinWorkers, config.DefaultCandidateMin)
+			most := config.Or(p.CandidateMaxWorkers, config.DefaultCandidateMax)
 			if least <= most {
 				continue
 			}
@@ -58,7 +66,7 @@ func rulePolicyTuning(r *rules) {
 				path = p.at + "/candidate_min_workers"
 			}
 			r.add(diag.TuningConflict, path, fmt.Sprintf("candidate_min_workers %d is above candidate_max_workers %d", least, most)).
-				Hint = "the defaults are 8 and 32"
+				Hint = fmt.Sprintf("the defaults are %d and %d", config.DefaultCandidateMin, config.DefaultCandidateMax)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"net"
+	"strings"
 
 	"shunt/compiler/config"
 	"shunt/compiler/diag"
@@ -23,7 +24,7 @@ func ruleAddresses(r *rules) {
 	}
 	if !plan.IsLoopback(admin) && s.Admin != nil {
 		r.add(diag.ExposedAdmin, "/server/admin", fmt.Sprintf("the admin listener %q is reachable from other hosts", admin)).
-			Hint = "use a loopback address such as 127.0.0.1:30001; a token for other hosts is not available yet"
+			Hint = "use a loopback address such as 127.0.0.1:30001; there is no token for other hosts"
 	}
 	if good && clash(listen, admin) {
 		path, other := "/server/admin", "/server/listen"
@@ -94,6 +95,13 @@ func ruleServerRanges(r *rules) {
 		{"/server/drain_delay", s.DrainDelay, 0, 0, plan.MaxDrainMS},
 		{"/server/drain_timeout", s.DrainTimeout, 1, 1, day365},
 		{"/state/load/freshness", r.cfg.State.Load.Freshness, 1, 1, day365},
+		{"/state/load/poll_interval", r.cfg.State.Load.PollInterval, 1, 1, day365},
+	}
+	if p := r.cfg.State.Prefix; p != nil && p.Remote != nil {
+		list = append(list, durationAt{"/state/prefix/remote/query_timeout", p.Remote.QueryTimeout, 1, 1, day365})
+	}
+	if a := r.cfg.State.Affinity; a != nil {
+		list = append(list, durationAt{"/state/affinity/idle", a.Idle, 1, 1, day365}, durationAt{"/state/affinity/sweep", a.Sweep, 1, 1, day365})
 	}
 	for _, m := range r.models {
 		list = append(list, durationAt{m.at + "/breaker/cool_down", m.Breaker.CoolDown, 1, 1, day365})
@@ -151,7 +159,7 @@ func ruleTimeoutOrder(r *rules) {
 
 // name is the field and its value, marked when that is a default.
 func (d durationAt) name() string {
-	field := d.path[len("/server/"):]
+	field := d.path[strings.LastIndexByte(d.path, '/')+1:]
 	if d.value == nil {
 		return fmt.Sprintf("%s (default %s)", field, words(d.def))
 	}

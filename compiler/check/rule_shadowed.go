@@ -23,6 +23,9 @@ const maxShadowers = 32
 // capacity can shadow each other.
 func ruleShadowed(r *rules) {
 	for _, m := range r.sounds() {
+		if m.ordersByTarget() {
+			continue // a later bucket comes first for some targets
+		}
 		byBucket := make([][]groupAt, len(m.buckets()))
 		for _, g := range m.groups {
 			byBucket[g.bucket] = append(byBucket[g.bucket], g)
@@ -52,6 +55,11 @@ func ruleShadowed(r *rules) {
 			}
 		}
 	}
+}
+
+// ordersByTarget reports whether targets of requests change the order of buckets.
+func (m *modelAt) ordersByTarget() bool {
+	return config.Or(m.TTFTSLO, config.DefaultSLO) != config.DefaultSLO || config.Or(m.TPSSLO, config.DefaultSLO) != config.DefaultSLO
 }
 
 func (m *modelAt) capacity(i int) int64 {

@@ -136,14 +136,19 @@ func TestLimits(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	policy := func(p string) string { return plain("  - {id: a, groups: {plain: {policy: " + p + "}}}\n") }
-	want(t, policy("{type: cache_aware, saturation_queue_floor: 2}"), "SH0401 8 <cache_aware>", "SH0214 8 <saturation_queue_floor> saturation_queue_floor needs worker_queue_limit")
-	want(t, policy("{type: cache_aware, saturation_queue_floor: 3, worker_queue_limit: 2}"), "SH0401 8 <cache_aware>", "SH0214 8 <3> saturation_queue_floor 3 is above worker_queue_limit 2")
-	want(t, policy("{type: cache_aware, candidate_min_workers: 40}"), "SH0401 8 <cache_aware>", "SH0214 8 <40> candidate_min_workers 40 is above candidate_max_workers 32")
-	want(t, policy("{type: session_aware}"), "SH0402 8 <session_aware> policy session_aware is not available yet")
-	want(t, policy("{type: sticky}"), "SH0403 8 <sticky>")
+	const blind = "SH0311 8 <cache_aware> cache_aware finds no prefix without tokens"
+	const index = "SH0312 8 <cache_aware> no state.prefix is written"
+	want(t, policy("{type: cache_aware}"), blind, index)
+	want(t, policy("{type: cache_aware, saturation_queue_floor: 2}"), blind, index, "SH0214 8 <saturation_queue_floor> saturation_queue_floor needs worker_queue_limit")
+	want(t, policy("{type: cache_aware, saturation_queue_floor: 3, worker_queue_limit: 2}"), blind, index, "SH0214 8 <3> saturation_queue_floor 3 is above worker_queue_limit 2")
+	want(t, policy("{type: cache_aware, saturation_queue_floor: 3, worker_queue_limit: 3}"), blind, index)
+	want(t, policy("{type: cache_aware, candidate_min_workers: 40}"), blind, index, "SH0214 8 <40> candidate_min_workers 40 is above candidate_max_workers 32")
+	want(t, policy("{type: cache_aware, candidate_max_workers: 7}"), blind, index, "SH0214 8 <7> candidate_min_workers 8 is above candidate_max_workers 7")
+	want(t, policy("{type: session_aware}"))
+	want(t, policy("{type: sticky, fallback: load_based}"))
 	want(t, pd("  - {id: a, groups: {pd: {prefill: {}, decode: {policy: {type: cache_aware}}}}}\n"), "SH0213 8 <cache_aware> cache_aware is not possible on a decode group")
 	want(t, policy("{type: random, admission: {max_inflight_requests: 0, max_kv_tokens: 1}}"),
-		"SH0308 8 <0> max_inflight_requests of 0", "SH0309 8 <max_kv_tokens> admission limits on load reports of engines, 1 in model")
+		"SH0308 8 <0> max_inflight_requests of 0")
 }
 
 func TestDefaults(t *testing.T) {
@@ -181,24 +186,83 @@ func TestServer(t *testing.T) {
 	f(`request_timeout: 900s, stale_timeout: 1h`)
 }
 
-func TestNotAvailable(t *testing.T) {
-	want(t, `
-version: 1
-state: {prefix: {local: {}}, affinity: {memory: {}}}
-models:
-- id: m
-  tokenizer: {path: t.json}
-  sampling: {params: {temperature: 1}}
-  affinity: {session_id_header: x}
-  ttft_slo: disabled
-  tps_slo: slo_first
-  discovery: {static: {engines: [{id: A, url: "http://a", role: plain}]}}
-  buckets:
-  - {id: a, ttft_ms: 1, tokens_per_second: 2, groups: {plain: {}}}
-`,
-		"SH0407 3 <prefix> state.prefix is not available yet", "SH0408 3 <affinity> state.affinity is not available yet",
-		"SH0404 6 <tokenizer> tokenizer", "SH0405 7 <sampling> sampling", "SH0409 8 <affinity> affinity", "SH0406 10 <slo_first> tps_slo slo_first",
-		"SH0406 13 <ttft_ms> ttft_ms", "SH0406 13 <tokens_per_second> tokens_per_second")
+// model is a configuration of one plain engine: what stands beside the models, in
+// the model, and its buckets.
+func model(beside, in, buckets string) string {
+	return beside + "\nversion: 1\nmodels:\n- id: m\n  discovery: {static: {engines: [{id: A, url: \"http://a\", role: plain}]}}\n" + in + "\n  buckets:\n" + buckets
+}
+
+func TestStateServices(t *testing.T) {
+	cached := func(prefix string, lines ...string) {
+		t.Helper()
+		want(t, model("state: {prefix: "+prefix+"}", "  tokenizer: {path: t}", "  - {id: a, groups: {plain: {policy: {type: cache_aware}}}}\n"), lines...)
+	}
+	cached("{local: {}}")
+	cached("{}", "SH0223 1 <prefix> prefix has neither local nor remote")
+	cached(`{local: {}, remote: {endpoint: "http://a:1"}}`, "SH0223 1 <remote> local and remote exclude each other")
+	cached(`{remote: {endpoint: "http://a:1/x"}}`, `SH0226 1 <"http://a:1/x"> the endpoint must not hold a path`)
+	cached(`{remote: {endpoint: "http://u:p@a:1"}}`, "SH0226 1")
+	cached(`{remote: {endpoint: "http://a:1", query_timeout: 0s}}`, "SH0106 1 <0s> 0s is outside")
+	bound := func(affinity string, lines ...string) {
+		t.Helper()
+		want(t, model("state: {affinity: "+affinity+"}", "", "  - {id: a, groups: {plain: {policy: {type: sticky}}}}\n"), lines...)
+	}
+	bound("{memory: {}, sweep: 1s}")
+	bound("{idle: 0s}", "SH0106 1 <0s> 0s is outside")
+	bound(`{memory: {}, redis: {url: "env:R"}}`, "SH0223 1 <redis> memory and redis exclude each other")
+	bound(`{redis: {url: "env:R"}, sweep: 1s}`, "SH0224 1 <sweep> nothing reads sweep: bindings in Redis expire")
+	load := func(members string, lines ...string) {
+		t.Helper()
+		want(t, model("state: {load: {"+members+"}}", "", "  - {id: a, "+all+"}\n"), lines...)
+	}
+	load("transport: poll, poll_interval: 2s")
+	load("poll_interval: 5s", "SH0314 1 <5s> poll_interval (5s) is not below freshness (default 5s)")
+	load("freshness: 500ms", "SH0314 1 <500ms> poll_interval (default 1s) is not below freshness (500ms)")
+}
+
+func TestUnreadSettings(t *testing.T) {
+	want(t, model("state: {prefix: {local: {}}, affinity: {memory: {}}}", `  tokenizer: {path: t.json, forward_input_ids: false}
+  affinity: {session_id_header: x, routing_key_header: y}
+  ttft_slo: disabled`, "  - {id: a, ttft_ms: 1, tokens_per_second: 2, groups: {plain: {}}}\n"),
+		"SH0224 1 <prefix> nothing reads state.prefix: no policy is cache_aware",
+		"SH0224 1 <affinity> nothing reads state.affinity: no policy is session_aware or sticky",
+		"SH0224 6 <tokenizer> nothing reads tokenizer: ids are not forwarded",
+		"SH0224 7 <session_id_header> nothing reads session_id_header: no policy of the model is session_aware",
+		"SH0224 7 <routing_key_header> nothing reads routing_key_header",
+		"SH0224 10 <tokens_per_second> nothing reads tokens_per_second: the model has no tps_slo")
+	// A default policy of a model without buckets counts.
+	text := model("state: {affinity: {}}", "  affinity: {session_id_header: x}\n  defaults: {policy: {type: session_aware}}", "")
+	want(t, strings.TrimSuffix(text, "  buckets:\n"))
+}
+
+func TestTargets(t *testing.T) {
+	slo := func(in, bucket string, lines ...string) {
+		t.Helper()
+		want(t, model("", in, "  - {id: a, "+bucket+all+"}\n"), lines...)
+	}
+	slo("  ttft_slo: slo_first\n  tps_slo: best_effort", "ttft_ms: 3, tokens_per_second: 1.5, ")
+	slo("  ttft_slo: slo_first", "", "SH0313 6 <slo_first> ttft_slo slo_first changes nothing")
+	slo("  tps_slo: best_effort", "", "SH0313 6 <best_effort> tps_slo best_effort changes nothing")
+	// A bucket that is shadowed by length may be the first for a target.
+	want(t, model("", "  ttft_slo: slo_first", "  - {id: a, "+all+"}\n  - {id: b, rank: 1, ttft_ms: 1, "+all+"}\n"))
+}
+
+func TestSampling(t *testing.T) {
+	f := func(sampling string, lines ...string) {
+		t.Helper()
+		want(t, model("", "  sampling: "+sampling, "  - {id: a, "+all+"}\n"), lines...)
+	}
+	f("{params: {temperature: 0, top_p: 1, top_k: -1, min_p: 0.5, repetition_penalty: 2, frequency_penalty: -2, presence_penalty: {min: -1, max: 1}, n: 128}}")
+	f("{params: {}}", "SH0225 6 <params> params is empty")
+	f("{params: {temperature: 2.5}}", "SH0225 6 <2.5> temperature: 2.5 is outside the domain of temperature: from 0 to 2")
+	f("{params: {top_p: 0}}", "SH0225 6 <0> top_p: 0 is outside the domain of top_p: above 0, up to 1")
+	f("{params: {top_k: 0}}", "SH0225 6 <0> top_k: 0 is outside the domain of top_k: a whole number from 1, or -1")
+	f("{params: {top_k: {min: -1, max: 5}}}", "SH0225 6 <{> top_k: -1 is outside")
+	f("{params: {n: 1.5}}", "SH0225 6 <1.5> n: 1.5")
+	f("{params: {n: 129}}", "SH0225 6 <129>")
+	f("{params: {min_p: {min: 0.5, max: 0.25}}}", "SH0225 6 <{> min_p: min 0.5 is above max 0.25")
+	f("{params: {min_p: {min: 0, max: 0.25}}, conflict: allow}", "SH0225 6 <{> min_p: a band only checks")
+	f("{params: {min_p: 0.25}, conflict: allow}")
 }
 
 func TestCoverage(t *testing.T) {

@@ -47,7 +47,7 @@ models:
         rank: 10
         limits: {min: 0, max: 4096}
         max_context_tokens: 8192
-        ttft_ms: 1.5
+        ttft_ms: 1500
         tokens_per_second: 30
         groups:
           pd:
@@ -177,7 +177,7 @@ func TestMistakes(t *testing.T) {
 	f("min: 0, max: 4096", "min: 0, max: 9007199254740992", "32:31 SH0106", "at most 9007199254740991")
 	f("min: 0, max: 4096", "min: 0, max: ~", "32:31 SH0116", "max is null")
 	f("max_context_tokens: 8192", "max_context_tokens: 0", "33:29 SH0106", "at least 1")
-	f("ttft_ms: 1.5", "ttft_ms: 0", "34:18 SH0106", "more than 0")
+	f("ttft_ms: 1500", "ttft_ms: 0", "34:18 SH0106", "at least 1")
 	f("worker_ids: [P1]", "worker_ids: null", "39:27 SH0116", "[] is an empty one")
 	f("worker_ids: [P1]", "worker_ids: P1", "39:27 SH0104", "write a list")
 	f("worker_ids: [P1]", "worker_ids: [P1, 2]", "39:32 SH0104", "worker_ids[1] must be")

@@ -42,25 +42,55 @@ type Log struct {
 
 // Model is one model id that clients may ask for.
 type Model struct {
-	ID        string    `json:"id"`
-	Tokenizer *Section  `json:"tokenizer"`
-	Sampling  *Section  `json:"sampling"`
-	Affinity  *Section  `json:"affinity"`
-	Breaker   Breaker   `json:"breaker"`
-	Discovery Discovery `json:"discovery"`
-	Defaults  Defaults  `json:"defaults"`
-	TTFTSLO   *string   `json:"ttft_slo"`
-	TPSSLO    *string   `json:"tps_slo"`
+	ID        string          `json:"id"`
+	Tokenizer *Tokenizer      `json:"tokenizer"`
+	Sampling  *Sampling       `json:"sampling"`
+	Affinity  AffinityHeaders `json:"affinity"`
+	Breaker   Breaker         `json:"breaker"`
+	Discovery Discovery       `json:"discovery"`
+	Defaults  Defaults        `json:"defaults"`
+	TTFTSLO   *string         `json:"ttft_slo"`
+	TPSSLO    *string         `json:"tps_slo"`
 	// Buckets absent is one catch-all bucket; an empty list is a mistake.
 	Buckets *[]Bucket `json:"buckets"`
 }
 
-// Section is a part of the configuration whose content nothing reads yet; only
-// that it is there matters.
-type Section struct{}
+// Tokenizer is where the tokenizer of a model is. Path is a folder or a
+// tokenizer.json.
+type Tokenizer struct {
+	Path            string `json:"path"`
+	ForwardInputIDs *bool  `json:"forward_input_ids"`
+}
 
-// UnmarshalJSON accepts any value.
-func (*Section) UnmarshalJSON([]byte) error { return nil }
+// Sampling is what a model allows requests to choose, by parameter.
+type Sampling struct {
+	Params   map[string]Param `json:"params"`
+	Conflict *string          `json:"conflict"`
+}
+
+// Param is Value, or the band from Min to Max.
+type Param struct{ Value, Min, Max *float64 }
+
+// UnmarshalJSON reads a number, or an object with min and max. Anything else is
+// left out, as Decode does it.
+func (p *Param) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &p.Value) == nil {
+		return nil
+	}
+	var band struct {
+		Min *float64 `json:"min"`
+		Max *float64 `json:"max"`
+	}
+	_ = json.Unmarshal(data, &band) // a mistake of shape is reported by its check
+	*p = Param{Min: band.Min, Max: band.Max}
+	return nil
+}
+
+// AffinityHeaders are the request headers that carry affinity keys.
+type AffinityHeaders struct {
+	SessionID  *string `json:"session_id_header"`
+	RoutingKey *string `json:"routing_key_header"`
+}
 
 // Breaker is when an engine that fails is left alone.
 type Breaker struct {
@@ -100,8 +130,8 @@ type Bucket struct {
 	Rank             *int64   `json:"rank"`
 	Limits           Limits   `json:"limits"`
 	MaxContextTokens *int64   `json:"max_context_tokens"`
-	TTFTMS           *Section `json:"ttft_ms"`
-	TokensPerSecond  *Section `json:"tokens_per_second"`
+	TTFTMS           *int64   `json:"ttft_ms"`
+	TokensPerSecond  *float64 `json:"tokens_per_second"`
 	Groups           Groups   `json:"groups"`
 }
 
@@ -135,13 +165,29 @@ type Group struct {
 // Policy is a type, its tuning, and limits. The schema has checked that the
 // tuning is that of the type.
 type Policy struct {
-	Type                 string    `json:"type"`
-	Admission            Admission `json:"admission"`
-	Choices              *int64    `json:"choices"`
-	CandidateMinWorkers  *int64    `json:"candidate_min_workers"`
-	CandidateMaxWorkers  *int64    `json:"candidate_max_workers"`
-	WorkerQueueLimit     *int64    `json:"worker_queue_limit"`
-	SaturationQueueFloor *int64    `json:"saturation_queue_floor"`
+	Type      string    `json:"type"`
+	Admission Admission `json:"admission"`
+	// Choices belongs to power_of_two and session_aware, Fallback to sticky.
+	Choices  *int64  `json:"choices"`
+	Fallback *string `json:"fallback"`
+	CacheTuning
+}
+
+// CacheTuning is the tuning of cache_aware.
+type CacheTuning struct {
+	MinMatchedTokens           *int64   `json:"min_matched_tokens"`
+	MinMatchRatio              *float64 `json:"min_match_ratio"`
+	CandidateMinWorkers        *int64   `json:"candidate_min_workers"`
+	CandidateRatio             *float64 `json:"candidate_ratio"`
+	CandidateMaxWorkers        *int64   `json:"candidate_max_workers"`
+	SwitchMarginTokens         *int64   `json:"switch_margin_tokens"`
+	PressureGuard              *bool    `json:"pressure_guard"`
+	PressureAbsThresholdTokens *int64   `json:"pressure_abs_threshold_tokens"`
+	PressureAbsThresholdMS     *float64 `json:"pressure_abs_threshold_ms"`
+	PressureRelThreshold       *float64 `json:"pressure_rel_threshold"`
+	WorkerQueueLimit           *int64   `json:"worker_queue_limit"`
+	SaturationQueueFloor       *int64   `json:"saturation_queue_floor"`
+	MinLoadChoices             *int64   `json:"min_load_choices"`
 }
 
 // Admission is a set of limits per engine.
@@ -153,36 +199,74 @@ type Admission struct {
 	MaxInflightRequests     *int64 `json:"max_inflight_requests"`
 }
 
-// Limit is one admission limit by its field name.
+// Limit is one admission limit by its field name. Value is nil when it is
+// absent.
 type Limit struct {
-	Name string
-	// Value is nil when the limit is absent.
+	Name  string
 	Value *int64
-	// Reported says that the metric comes from the engine's load reports.
-	Reported bool
 }
 
 // Limits lists the five limits in the order in which they are checked.
 func (a *Admission) Limits() [5]Limit {
 	return [5]Limit{
-		{"max_running_requests", a.MaxRunningRequests, true},
-		{"max_waiting_requests", a.MaxWaitingRequests, true},
-		{"max_kv_tokens", a.MaxKVTokens, true},
-		{"max_pending_prefill_tokens", a.MaxPendingPrefillTokens, true},
-		{"max_inflight_requests", a.MaxInflightRequests, false},
+		{"max_running_requests", a.MaxRunningRequests},
+		{"max_waiting_requests", a.MaxWaitingRequests},
+		{"max_kv_tokens", a.MaxKVTokens},
+		{"max_pending_prefill_tokens", a.MaxPendingPrefillTokens},
+		{"max_inflight_requests", a.MaxInflightRequests},
 	}
 }
 
 // State are the services that policies share.
 type State struct {
-	Load     LoadState `json:"load"`
-	Prefix   *Section  `json:"prefix"`
-	Affinity *Section  `json:"affinity"`
+	Load     LoadState      `json:"load"`
+	Prefix   *PrefixState   `json:"prefix"`
+	Affinity *AffinityState `json:"affinity"`
 }
 
-// LoadState is how load reports are used.
+// LoadState is how load reports arrive and are used.
 type LoadState struct {
-	Freshness *Duration `json:"freshness"`
+	Transport    *string   `json:"transport"`
+	PollInterval *Duration `json:"poll_interval"`
+	Freshness    *Duration `json:"freshness"`
+}
+
+// PrefixState is exactly one of the two fields.
+type PrefixState struct {
+	Local  *LocalPrefix  `json:"local"`
+	Remote *RemotePrefix `json:"remote"`
+}
+
+// LocalPrefix is an index in the process.
+type LocalPrefix struct {
+	MaxBlocks *int64 `json:"max_blocks"`
+}
+
+// RemotePrefix is an index service.
+type RemotePrefix struct {
+	Endpoint     string    `json:"endpoint"`
+	QueryTimeout *Duration `json:"query_timeout"`
+	MaxInflight  *int64    `json:"max_inflight"`
+}
+
+// AffinityState has at most one of Memory, the default, and Redis.
+type AffinityState struct {
+	Memory *MemoryAffinity `json:"memory"`
+	Redis  *RedisAffinity  `json:"redis"`
+	Idle   *Duration       `json:"idle"`
+	// Sweep belongs to the bindings in memory.
+	Sweep *Duration `json:"sweep"`
+}
+
+// MemoryAffinity is bindings in the process.
+type MemoryAffinity struct {
+	MaxEntries *int64 `json:"max_entries"`
+}
+
+// RedisAffinity is bindings in Redis. URL is a reference to a secret.
+type RedisAffinity struct {
+	URL       string  `json:"url"`
+	OnFailure *string `json:"on_failure"`
 }
 
 // Decode reads the JSON form of a configuration. A value of a wrong type is left

@@ -43,12 +43,61 @@ const (
 	// asked.
 	DefaultPollIntervalMS = 1_000
 
+	// DefaultLoadTransport listens to engines that publish, and polls the others.
+	DefaultLoadTransport = "auto"
+	// DefaultMaxBlocks takes about 40 MB when full.
+	DefaultMaxBlocks = 1_000_000
+	// DefaultQueryTimeoutMS is what a request waits for a remote index at most.
+	DefaultQueryTimeoutMS = 100
+	// DefaultQueryInflight bounds the queries of a process.
+	DefaultQueryInflight = 32
+	// DefaultMaxEntries bounds the bindings in memory.
+	DefaultMaxEntries = 1_000_000
+	// DefaultIdleMS and DefaultSweepMS are those of older routers.
+	DefaultIdleMS  = 600_000
+	DefaultSweepMS = 60_000
+	// DefaultOnFailure serves requests without a binding while Redis is down.
+	DefaultOnFailure = "fallback"
+
+	// DefaultForwardInputIDs spares engines the tokenization where it provably
+	// gives the same ids.
+	DefaultForwardInputIDs = true
+	// DefaultConflict holds clients to what the model allows.
+	DefaultConflict = "reject"
+	// DefaultSessionHeader and DefaultRoutingKeyHeader are those of older routers.
+	DefaultSessionHeader    = "x-session-id"
+	DefaultRoutingKeyHeader = "x-sgl-routing-key"
+	// DefaultSLO ignores latency targets of requests.
+	DefaultSLO = "disabled"
+
 	// DefaultRank puts buckets of one capacity in the order of their ids.
 	DefaultRank = 0
 	// DefaultPolicyType applies where neither group nor model names a policy.
 	DefaultPolicyType = "power_of_two"
-	// DefaultChoices is the two of power_of_two.
+	// DefaultChoices is the two of power_of_two, also inside other policies.
 	DefaultChoices = 2
+	// DefaultStickyFallback spreads new keys evenly.
+	DefaultStickyFallback = "round_robin"
+
+	// The tuning of cache_aware; its other fields are off when absent.
+
+	// DefaultMinMatchedTokens is the shortest match worth following.
+	DefaultMinMatchedTokens = 1024
+	// DefaultMinMatchRatio leaves the share of the match unchecked.
+	DefaultMinMatchRatio = 0
+	// DefaultCandidateMin, DefaultCandidateRatio and DefaultCandidateMax bound
+	// the holders that are considered.
+	DefaultCandidateMin   = 8
+	DefaultCandidateRatio = 0.05
+	DefaultCandidateMax   = 32
+	// DefaultSwitchMargin is about a tenth of a second of prefill.
+	DefaultSwitchMargin = 1024
+	// DefaultPressureGuard lets load overrule the cache.
+	DefaultPressureGuard = true
+	// DefaultPressureTokens and DefaultPressureFactor are what counts as
+	// materially more pressure.
+	DefaultPressureTokens = 1024
+	DefaultPressureFactor = 1.5
 
 	// CatchAllPlain and CatchAllPD are the ids of the bucket of a model that
 	// lists none.

@@ -24,6 +24,10 @@ const (
 	BadName         Code = "SH0220"
 	BadAddress      Code = "SH0221"
 	TooManyRuns     Code = "SH0222"
+	OneService      Code = "SH0223"
+	Unread          Code = "SH0224"
+	SamplingDomain  Code = "SH0225"
+	BadEndpoint     Code = "SH0226"
 )
 
 // ruleCodes are the rules between the parts of a configuration, SH02xx.
@@ -138,6 +142,26 @@ var ruleCodes = []Entry{
 		Explanation: "The table that finds the candidate buckets of an input length would have millions of entries, because thousands of buckets overlap without order. Disjoint or nested buckets need about two entries each.",
 		Hint:        "Use fewer buckets, or ranges that are disjoint or nested.",
 	},
+	{
+		Code: OneService, Severity: Error, Title: "state that is not exactly one of two services",
+		Explanation: "state.prefix is either an index in each router or a remote one, and bindings are kept either in memory or in Redis. Both together, or a prefix section with neither, would leave open which one is meant.",
+		Hint:        "Keep one of the two.",
+	},
+	{
+		Code: Unread, Severity: Error, Title: "setting that nothing reads",
+		Explanation: "The setting belongs to a policy or mode that the configuration does not use, so it would hold nowhere, although it reads as if it did. Nothing is ignored silently.",
+		Hint:        "Remove the setting, or use the policy or mode that reads it.",
+	},
+	{
+		Code: SamplingDomain, Severity: Error, Title: "sampling parameter that engines refuse",
+		Explanation: "Engines accept each sampling parameter within bounds: temperature 0 to 2, top_p above 0 up to 1, top_k a whole number from 1 or -1, min_p 0 to 1, repetition_penalty above 0 up to 2, frequency_penalty and presence_penalty -2 to 2, n a whole number from 1 to 128. A band has its ends there, its lower end is not above its upper one, and it needs conflict: reject, because it only checks.",
+		Hint:        "Correct the value or the band.",
+	},
+	{
+		Code: BadEndpoint, Severity: Error, Title: "endpoint that cannot be called",
+		Explanation: "The endpoint of a remote index is a scheme, a host and a port. The protocol has the paths, and credentials never stand in a configuration.",
+		Hint:        "Write it like http://10.0.0.9:50051.",
+	},
 }
 
 // Codes of the static analysis.
@@ -150,8 +174,11 @@ const (
 	IdleEngine     Code = "SH0306"
 	NoPair         Code = "SH0307"
 	ZeroLimit      Code = "SH0308"
-	LimitsFailOpen Code = "SH0309"
 	NoDecodeGroup  Code = "SH0310"
+	NoTokens       Code = "SH0311"
+	DefaultIndex   Code = "SH0312"
+	NoEstimates    Code = "SH0313"
+	StalePolls     Code = "SH0314"
 )
 
 // analysisCodes are the warnings of the static analysis, SH03xx.
@@ -197,77 +224,29 @@ var analysisCodes = []Entry{
 		Hint:        "Remove the limit to leave the metric unchecked.",
 	},
 	{
-		Code: LimitsFailOpen, Severity: Warning, Title: "admission limits on metrics that no engine reports",
-		Explanation: "Limits on running and waiting requests, KV tokens and pending prefill tokens read the load reports of engines. No transport for load reports is configured, and an unknown metric admits, so these limits have no effect.",
-		Hint:        "Add max_inflight_requests, which this router counts itself, if a limit must hold now.",
-	},
-	{
 		Code: NoDecodeGroup, Severity: Warning, Title: "decode policy without a decode group",
 		Explanation: "defaults.decode_policy is set, but the model has no PD bucket.",
 		Hint:        "Remove decode_policy, or add a PD bucket.",
 	},
-}
-
-// Codes of settings that are valid but not available yet.
-const (
-	NoCacheAware      Code = "SH0401"
-	NoSessionAware    Code = "SH0402"
-	NoSticky          Code = "SH0403"
-	NoTokenizer       Code = "SH0404"
-	NoSampling        Code = "SH0405"
-	NoSLO             Code = "SH0406"
-	NoPrefixState     Code = "SH0407"
-	NoAffinityState   Code = "SH0408"
-	NoAffinityHeaders Code = "SH0409"
-)
-
-// availabilityCodes are settings that are valid but not available yet,
-// SH0401 to SH0489.
-var availabilityCodes = []Entry{
 	{
-		Code: NoCacheAware, Severity: Error, Title: "cache_aware is not available yet",
-		Explanation: "The policy cache_aware is part of the language, and this version cannot run it. It is refused rather than replaced by another policy.",
-		Hint:        "Use power_of_two until it is available.",
+		Code: NoTokens, Severity: Warning, Title: "cache_aware without a tokenizer",
+		Explanation: "Cached prefixes are found by the token ids of the prompt. Without a tokenizer there are none, and the policy picks by load, as on every miss.",
+		Hint:        "Add a tokenizer to the model, or use power_of_two.",
 	},
 	{
-		Code: NoSessionAware, Severity: Error, Title: "session_aware is not available yet",
-		Explanation: "The policy session_aware is part of the language, and this version cannot run it. It is refused rather than replaced by another policy.",
-		Hint:        "Use power_of_two until it is available.",
+		Code: DefaultIndex, Severity: Note, Title: "cache_aware with the default prefix index",
+		Explanation: "The configuration names no source of cached prefixes. Each router then follows the cache events of the engines itself and keeps an index of the default size in memory.",
+		Hint:        "Write state.prefix, so that the choice and the size are visible.",
 	},
 	{
-		Code: NoSticky, Severity: Error, Title: "sticky is not available yet",
-		Explanation: "The policy sticky is part of the language, and this version cannot run it. It is refused rather than replaced by another policy.",
-		Hint:        "Use its fallback policy until it is available.",
+		Code: NoEstimates, Severity: Warning, Title: "order by estimates that no bucket has",
+		Explanation: "ttft_slo and tps_slo order buckets by whether their estimate meets the target of a request. Without an estimate on any bucket the mode changes nothing.",
+		Hint:        "Add ttft_ms or tokens_per_second to the buckets, or disable the mode.",
 	},
 	{
-		Code: NoTokenizer, Severity: Error, Title: "tokenizer is not available yet",
-		Explanation: "A tokenizer gives exact input lengths. This version estimates them from the size of the request body, and says so instead of ignoring the setting.",
-		Hint:        "Remove tokenizer; lengths are then estimated.",
-	},
-	{
-		Code: NoSampling, Severity: Error, Title: "sampling is not available yet",
-		Explanation: "Sampling parameters of a model set or bound those of its requests. This version forwards requests as they are.",
-		Hint:        "Remove sampling.",
-	},
-	{
-		Code: NoSLO, Severity: Error, Title: "ordering by service levels is not available yet",
-		Explanation: "Estimates and targets of time to first token and of output speed can order the buckets. This version orders them by capacity, rank and id only.",
-		Hint:        "Remove the estimate, or set the mode to disabled.",
-	},
-	{
-		Code: NoPrefixState, Severity: Error, Title: "state.prefix is not available yet",
-		Explanation: "The prefix index serves the policy cache_aware, which this version cannot run.",
-		Hint:        "Remove state.prefix.",
-	},
-	{
-		Code: NoAffinityState, Severity: Error, Title: "state.affinity is not available yet",
-		Explanation: "The store of bindings serves the policies session_aware and sticky, which this version cannot run.",
-		Hint:        "Remove state.affinity.",
-	},
-	{
-		Code: NoAffinityHeaders, Severity: Error, Title: "affinity headers are not available yet",
-		Explanation: "The names of the affinity headers are read by the policies session_aware and sticky, which this version cannot run.",
-		Hint:        "Remove affinity from the model.",
+		Code: StalePolls, Severity: Warning, Title: "load that is stale before it is polled again",
+		Explanation: "A load report counts for state.load.freshness. When engines are polled less often than that, their load is unknown in between: limits on it admit, and policies compare by what the router counts itself.",
+		Hint:        "Shorten poll_interval to half of freshness or less.",
 	},
 }
 

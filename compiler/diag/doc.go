@@ -8,8 +8,11 @@
 //	SH01xx  syntax and shape of the configuration
 //	SH02xx  rules between its parts: references, uniqueness, compatibility
 //	SH03xx  warnings of the static analysis
-//	SH04xx  valid but not available yet, and dropped options of older routers
+//	SH04xx  dropped options of older routers
 //	SH05xx  plan files
+//
+// Retired: SH0309 (limits while no load reports existed) and SH0401 to SH0409
+// (settings that were not available yet).
 //
 // The package uses the standard library only. Findings and lists are plain
 // values; one goroutine at a time may change a List.

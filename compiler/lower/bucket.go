@@ -30,6 +30,8 @@ func buckets(m *config.Model, at string, t *tracer) []plan.Bucket {
 		e.note(w.Limits.Min != nil, "min", "limits/min")
 		e.note(w.Limits.Max != nil, "max", "limits/max")
 		e.note(w.MaxContextTokens != nil, "max_context_tokens", "max_context_tokens")
+		e.note(w.TTFTMS != nil, "ttft_ms", "ttft_ms")
+		e.note(w.TokensPerSecond != nil, "tokens_per_second", "tokens_per_second")
 		b.Groups = l.groups(&w.Groups, e)
 		e.end()
 		out = append(out, b)
@@ -42,6 +44,7 @@ func limits(b *config.Bucket) plan.Bucket {
 	return plan.Bucket{
 		ID: b.ID, Rank: config.Or(b.Rank, config.DefaultRank),
 		Min: b.Limits.Min, Max: b.Limits.Max, MaxContextTokens: b.MaxContextTokens,
+		TTFTMS: b.TTFTMS, TokensPerSecond: b.TokensPerSecond,
 	}
 }
 
@@ -113,25 +116,4 @@ func (l groupLowerer) policy(g *config.Group, stage plan.Role, at string, e *ele
 		})
 	}
 	return policy(&config.Policy{Type: config.DefaultPolicyType}, func(bool, string, string) {})
-}
-
-// policy lowers a policy and notes where its members are written.
-func policy(p *config.Policy, note func(present bool, member, written string)) plan.Policy {
-	a := p.Admission
-	out := plan.Policy{Type: plan.PolicyType(p.Type), Admission: plan.Admission{
-		MaxRunningRequests:      a.MaxRunningRequests,
-		MaxWaitingRequests:      a.MaxWaitingRequests,
-		MaxKVTokens:             a.MaxKVTokens,
-		MaxPendingPrefillTokens: a.MaxPendingPrefillTokens,
-		MaxInflightRequests:     a.MaxInflightRequests,
-	}}
-	note(true, "type", "type")
-	if out.Type == plan.PowerOfTwo {
-		out.PowerOfTwo = &plan.PowerOfTwoTuning{Choices: config.Or(p.Choices, config.DefaultChoices)}
-		note(p.Choices != nil, "power_of_two/choices", "choices")
-	}
-	for _, l := range p.Admission.Limits() {
-		note(l.Value != nil, "admission/"+l.Name, "admission/"+l.Name)
-	}
-	return out
 }

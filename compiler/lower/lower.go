@@ -10,15 +10,18 @@ import (
 )
 
 // Lower returns the body of a checked configuration and the origins of its
-// values. Locate is asked only for pointers of values that the configuration
-// has.
-func Lower(c *config.Config, locate Locate) (plan.Body, []plan.Origins) {
-	t := &tracer{locate: locate}
-	b := plan.Body{Server: server(&c.Server, t), State: state(&c.State, t)}
+// values. Locate and resolve are asked only for pointers of values that the
+// configuration has.
+func Lower(c *config.Config, locate Locate, resolve Resolve) (plan.Body, []plan.Origins) {
+	t := &tracer{locate: locate, resolve: resolve}
+	b := plan.Body{Server: server(&c.Server, t)}
+	// The state comes before the models, which say what of it is needed.
+	models := &tracer{locate: locate, resolve: resolve}
 	for i := range c.Models {
-		b.Models = append(b.Models, model(&c.Models[i], i, t))
+		b.Models = append(b.Models, model(&c.Models[i], i, models))
 	}
-	return b, t.out
+	b.State = state(&c.State, b.Models, t)
+	return b, append(t.out, models.out...)
 }
 
 func server(s *config.Server, t *tracer) plan.Server {
@@ -61,32 +64,33 @@ func server(s *config.Server, t *tracer) plan.Server {
 	return out
 }
 
-func state(s *config.State, t *tracer) plan.State {
-	e := t.element("/state", "/state")
-	e.note(s.Load.Freshness != nil, "load/freshness_ms", "load/freshness")
-	e.end()
-	return plan.State{Load: plan.LoadState{Transport: plan.LoadAuto, PollIntervalMS: config.DefaultPollIntervalMS, FreshnessMS: config.MSOr(s.Load.Freshness, config.DefaultFreshnessMS)}}
-}
-
 func model(m *config.Model, index int, t *tracer) plan.Model {
 	at := "/models/" + strconv.Itoa(index)
-	e := t.element(at, at)
-	e.note(true, "id", "id")
-	e.note(m.Breaker.Threshold != nil, "breaker/threshold", "breaker/threshold")
-	e.note(m.Breaker.CoolDown != nil, "breaker/cool_down_ms", "breaker/cool_down")
-	e.end()
+	// The buckets say which headers are needed, and their origins come after
+	// those of the model.
+	later := &tracer{locate: t.locate, resolve: t.resolve}
 	out := plan.Model{
 		ID: m.ID,
 		Breaker: plan.Breaker{
 			Threshold:  config.Or(m.Breaker.Threshold, config.DefaultBreakerThreshold),
 			CoolDownMS: config.MSOr(m.Breaker.CoolDown, config.DefaultBreakerCoolDownMS),
 		},
-		Discovery: plan.Discovery{Static: &plan.StaticDiscovery{Engines: engines(m, at, t)}},
-		Buckets:   buckets(m, at, t),
+		Discovery: plan.Discovery{Static: &plan.StaticDiscovery{Engines: engines(m, at, later)}},
+		Buckets:   buckets(m, at, later),
 	}
+	e := t.element(at, at)
+	e.note(true, "id", "id")
+	out.Tokenizer = tokenizer(m.Tokenizer, e)
+	out.Sampling = sampling(m.Sampling, e)
+	out.Requires = plan.Require(index, &out)
+	out.Affinity = headers(&m.Affinity, &out.Requires, e)
+	out.SLO = slo(m, e)
+	e.note(m.Breaker.Threshold != nil, "breaker/threshold", "breaker/threshold")
+	e.note(m.Breaker.CoolDown != nil, "breaker/cool_down_ms", "breaker/cool_down")
+	e.end()
+	t.out = append(t.out, later.out...)
 	// The check has bounded the table.
 	out.Breakpoints, _ = plan.Breakpoints(out.Buckets, plan.MaxRuns)
-	out.Requires = plan.Require(index, &out)
 	return out
 }
 

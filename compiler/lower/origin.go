@@ -11,10 +11,16 @@ import (
 // not ok when that is not known.
 type Locate func(pointer string) (source, line int, ok bool)
 
+// Resolve gives the form in which a path in a configuration stands in a plan; the
+// pointer is that of the path. Relative paths are relative to the file in which
+// they are written.
+type Resolve func(pointer, path string) string
+
 // tracer collects the origins of a body in its order.
 type tracer struct {
-	locate Locate
-	out    []plan.Origins
+	locate  Locate
+	resolve Resolve
+	out     []plan.Origins
 }
 
 // element collects the origins of one element: to is its pointer in the body,

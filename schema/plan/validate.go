@@ -16,6 +16,7 @@ const (
 	MinBodyBytes  = 1 << 10
 	MaxBodyBytes  = 1 << 30
 	MaxDrainMS    = 1800 * 1000
+	MaxBlocks     = 2_000_000_000
 )
 
 // Validate refuses a body that the compiler would not write, with an *Error that

@@ -42,7 +42,7 @@ func (v *validator) prefixes(at string, p *PrefixState) {
 		v.bad(at, "exactly one of local and remote is present", "")
 	}
 	if p.Local != nil {
-		v.span(at+"/local/max_blocks", p.Local.MaxBlocks, 1, MaxCount)
+		v.span(at+"/local/max_blocks", p.Local.MaxBlocks, 1, MaxBlocks)
 	}
 	if r := p.Remote; r != nil {
 		normal, err := NormalizeURL(r.Endpoint)

@@ -1,0 +1,68 @@
+package lower
+
+import (
+	"strings"
+
+	"shunt/compiler/config"
+	"shunt/schema/plan"
+)
+
+func tokenizer(t *config.Tokenizer, e *element) *plan.Tokenizer {
+	if t == nil {
+		return nil
+	}
+	e.note(true, "tokenizer/path", "tokenizer/path")
+	e.note(t.ForwardInputIDs != nil, "tokenizer/forward_input_ids", "tokenizer/forward_input_ids")
+	return &plan.Tokenizer{
+		Path:            e.tracer.resolve(e.from+"/tokenizer/path", t.Path),
+		ForwardInputIDs: config.Or(t.ForwardInputIDs, config.DefaultForwardInputIDs),
+	}
+}
+
+// sampling puts the parameters into the order in which requests get them.
+func sampling(s *config.Sampling, e *element) *plan.Sampling {
+	if s == nil {
+		return nil
+	}
+	e.note(s.Conflict != nil, "sampling/conflict", "sampling/conflict")
+	e.note(true, "sampling/params", "sampling/params")
+	out := &plan.Sampling{Conflict: plan.Conflict(config.Or(s.Conflict, config.DefaultConflict))}
+	for _, name := range plan.SamplingNames {
+		if p, ok := s.Params[name]; ok {
+			out.Params = append(out.Params, plan.SamplingParam{Name: name, Value: p.Value, Min: p.Min, Max: p.Max})
+		}
+	}
+	return out
+}
+
+// headers names the headers that policies of the model read. Names of headers
+// have one form, lower case.
+func headers(a *config.AffinityHeaders, r *plan.Requires, e *element) *plan.AffinityHeaders {
+	if !r.Affinity() {
+		return nil
+	}
+	out := new(plan.AffinityHeaders)
+	if len(r.SessionHeader) > 0 {
+		out.SessionID = strings.ToLower(config.Or(a.SessionID, config.DefaultSessionHeader))
+		e.note(a.SessionID != nil, "affinity/session_id_header", "affinity/session_id_header")
+	}
+	if len(r.RoutingKeyHeader) > 0 {
+		out.RoutingKey = strings.ToLower(config.Or(a.RoutingKey, config.DefaultRoutingKeyHeader))
+		e.note(a.RoutingKey != nil, "affinity/routing_key_header", "affinity/routing_key_header")
+	}
+	return out
+}
+
+// slo is nil when both targets are disabled, written or not.
+func slo(m *config.Model, e *element) *plan.SLO {
+	out := plan.SLO{
+		TTFT: plan.SLOMode(config.Or(m.TTFTSLO, config.DefaultSLO)),
+		TPS:  plan.SLOMode(config.Or(m.TPSSLO, config.DefaultSLO)),
+	}
+	if out.TTFT == plan.SLODisabled && out.TPS == plan.SLODisabled {
+		return nil
+	}
+	e.note(m.TTFTSLO != nil, "slo/ttft", "ttft_slo")
+	e.note(m.TPSSLO != nil, "slo/tps", "tps_slo")
+	return &out
+}
