@@ -45,8 +45,12 @@ func BenchmarkApply(b *testing.B) {
 			var batch wire.Batch
 			chains := 0
 			fill := func() {
-				for k := 0; k < 160; k += perEvent {
-					owners[chains%64].Apply(chainBatch(&batch, chains, k, perEvent))
+				if perEvent == 0 {
+					owners[chains%64].Apply(singles(&batch, chains))
+				} else {
+					for k := 0; k < 160; k += perEvent {
+						owners[chains%64].Apply(chainBatch(&batch, chains, k, perEvent))
+					}
 				}
 				if removals && chains >= blocks/160 {
 					old := chains - blocks/160
@@ -73,8 +77,24 @@ func BenchmarkApply(b *testing.B) {
 	}
 	f("evict-10M-16", 10_000_000, 16, false)
 	f("evict-10M-1", 10_000_000, 1, false)
+	f("evict-10M-batch-of-1", 10_000_000, 0, false)
 	f("remove-10M-16", 10_000_000, 16, true)
 	f("remove-100k-16", 100_000, 16, true)
+}
+
+// singles is a batch of 160 events of one block each.
+func singles(b *wire.Batch, c int) *wire.Batch {
+	if len(b.Events) != 160 {
+		b.Events = make([]wire.Event, 160)
+	}
+	for k := range b.Events {
+		e := &b.Events[k]
+		*e = wire.Event{Kind: wire.Stored, Hashes: append(e.Hashes[:0], chainHash(c, k)), HasParent: k > 0}
+		if k > 0 {
+			e.Parent = chainHash(c, k-1)
+		}
+	}
+	return b
 }
 
 func attach(x *prefix.Index, n int) []*prefix.Owner {

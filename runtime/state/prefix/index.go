@@ -153,6 +153,9 @@ func (o *Owner) Apply(b *wire.Batch) {
 	defer w.end()
 	for i := range b.Events {
 		e := &b.Events[i]
+		if i%warmAhead == 0 && len(b.Events) > 1 {
+			x.warmEvents(b.Events[i:min(i+warmAhead, len(b.Events))])
+		}
 		if e.Group > 0 {
 			// Further cache groups of a hybrid model repeat the hashes of the first.
 			continue
@@ -165,6 +168,16 @@ func (o *Owner) Apply(b *wire.Batch) {
 		case wire.Cleared:
 			w.end()
 			x.clear(o)
+		}
+	}
+}
+
+// warmEvents fetches what the first blocks of events need side by side: engines
+// may send many events of one block each.
+func (x *Index) warmEvents(events []wire.Event) {
+	for i := range events {
+		if h := events[i].Hashes; len(h) > 0 {
+			x.warmed ^= x.nodes.warm(h[:1])
 		}
 	}
 }
@@ -318,6 +331,8 @@ func (x *Index) evict() bool {
 	n.set = 0
 	x.prune(i)
 	x.counts.Evicted++
+	// The next victim's hash table entry is fetched while the caller works.
+	x.warmed ^= *x.nodes.bucketOf(spread(x.nodes.at(x.nodes.at(0).newer).hash))
 	return true
 }
 
