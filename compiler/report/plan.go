@@ -40,7 +40,7 @@ func writeServer(w io.Writer, b *plan.Body) {
 		duration(s.RequestTimeoutMS), duration(s.ConnectTimeoutMS), duration(s.HeaderTimeoutMS), duration(s.StreamIdleTimeoutMS), duration(s.StaleTimeoutMS))
 	fmt.Fprintf(w, "  drain: delay %s, timeout %s\n", duration(s.DrainDelayMS), duration(s.DrainTimeoutMS))
 	fmt.Fprintf(w, "  log %s as %s, decisions %s\n", s.Log.Level, s.Log.Format, exposed(s.ExposeDecision))
-	fmt.Fprintf(w, "  load reports count for %s\n", duration(b.State.Load.FreshnessMS))
+	writeState(w, &b.State)
 }
 
 func exposed(yes bool) string {
@@ -65,6 +65,7 @@ func duration(ms int64) string {
 
 func writeModel(w io.Writer, m *plan.Model) {
 	fmt.Fprintf(w, "\nmodel %s\n", m.ID)
+	writeSettings(w, m)
 	fmt.Fprintf(w, "  breaker opens after %d failures for %s\n", m.Breaker.Threshold, duration(m.Breaker.CoolDownMS))
 	fmt.Fprintf(w, "  engines\n")
 	for _, e := range m.Engines() {
@@ -90,9 +91,12 @@ func writeBucket(w io.Writer, b *plan.Bucket) {
 	if b.MaxContextTokens != nil {
 		fmt.Fprintf(w, ", context up to %d", *b.MaxContextTokens)
 	}
-	fmt.Fprintf(w, ", rank %d\n", b.Rank)
+	fmt.Fprintf(w, ", rank %d%s\n", b.Rank, estimates(b))
 	for _, g := range b.Groups.All() {
 		fmt.Fprintf(w, "      %s: %s, %s\n", g.Stage, members(g.Group), policy(&g.Group.Policy))
+		if t := g.Group.Policy.CacheAware; t != nil {
+			writeCacheAware(w, t)
+		}
 	}
 	if b.Groups.PD != nil && len(b.Groups.PD.MatchLabels) > 0 {
 		fmt.Fprintf(w, "      pairs have equal labels %s\n", strings.Join(b.Groups.PD.MatchLabels, ", "))
@@ -145,6 +149,12 @@ func policy(p *plan.Policy) string {
 	text := string(p.Type)
 	if p.PowerOfTwo != nil {
 		text += fmt.Sprintf(" of %d", p.PowerOfTwo.Choices)
+	}
+	if f := p.Fallback(); f != nil {
+		text += " or " + string(f.Type)
+		if f.PowerOfTwo != nil {
+			text += fmt.Sprintf(" of %d", f.PowerOfTwo.Choices)
+		}
 	}
 	for _, l := range limits(&p.Admission) {
 		text += ", " + l
@@ -211,9 +221,13 @@ func writeRequires(w io.Writer, m *plan.Model) {
 		}
 		fmt.Fprintln(w)
 	}
+	need("tokens", m.Requires.Tokens)
 	need("length estimates", m.Requires.LengthEstimate)
 	need("load reports", m.Requires.LoadReports)
 	need("dispatch timestamps", m.Requires.DispatchTimestamps)
+	need("a prefix source", m.Requires.PrefixSource)
+	need("session keys", m.Requires.SessionHeader)
+	need("routing keys", m.Requires.RoutingKeyHeader)
 	if none {
 		fmt.Fprintf(w, "    nothing\n")
 	}
