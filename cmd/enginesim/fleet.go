@@ -31,6 +31,15 @@ type entry struct {
 	ContextTokens          *int             `json:"context_tokens"`
 	BootstrapTimeout       *duration        `json:"bootstrap_timeout"`
 	EarlyHead              *bool            `json:"early_head"`
+	BlockSize              *int             `json:"block_size"`
+	CacheTokens            *int             `json:"cache_tokens"`
+	Ranks                  *int             `json:"ranks"`
+	Events                 *bool            `json:"events"`
+	Replay                 *bool            `json:"replay"`
+	PublishLoads           *bool            `json:"publish_loads"`
+	EventPort              *int             `json:"event_port"`
+	ReplayPort             *int             `json:"replay_port"`
+	LoadPort               *int             `json:"load_port"`
 }
 
 // duration is a time.Duration written like "5ms".
@@ -111,6 +120,15 @@ func flagOptions(c *cli.Context) enginetest.Options {
 		BootstrapTimeout:       c.Duration("bootstrap-timeout"),
 		EarlyHead:              c.Bool("early-head"),
 		RecordLimit:            c.Int("record-limit"),
+		BlockSize:              c.Int("block-size"),
+		CacheTokens:            c.Int("cache-tokens"),
+		Ranks:                  c.Int("ranks"),
+		Events:                 c.Bool("events"),
+		Replay:                 c.Bool("replay"),
+		PublishLoads:           c.Bool("publish-loads"),
+		EventPort:              c.Int("event-port"),
+		ReplayPort:             c.Int("replay-port"),
+		LoadPort:               c.Int("load-port"),
 	}
 }
 
@@ -132,6 +150,15 @@ func (e entry) over(base enginetest.Options) enginetest.Options {
 	set(&o.ContextTokens, e.ContextTokens)
 	set(&o.BootstrapTimeout, (*time.Duration)(e.BootstrapTimeout))
 	set(&o.EarlyHead, e.EarlyHead)
+	set(&o.BlockSize, e.BlockSize)
+	set(&o.CacheTokens, e.CacheTokens)
+	set(&o.Ranks, e.Ranks)
+	set(&o.Events, e.Events)
+	set(&o.Replay, e.Replay)
+	set(&o.PublishLoads, e.PublishLoads)
+	set(&o.EventPort, e.EventPort)
+	set(&o.ReplayPort, e.ReplayPort)
+	set(&o.LoadPort, e.LoadPort)
 	return o
 }
 

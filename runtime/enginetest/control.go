@@ -135,8 +135,38 @@ func (e *Engine) getState(w http.ResponseWriter, _ *http.Request) {
 		"used_tokens": s.UsedTokens, "received": s.Received, "completed": s.Completed,
 		"rejected": s.Rejected, "failed": s.Failed, "cancelled": s.Cancelled,
 		"aborted": s.Aborted, "faulted": s.Faulted,
-		"prompt_tokens": s.PromptTokens, "generated_tokens": s.GeneratedTokens,
+		"prompt_tokens": s.PromptTokens, "cached_tokens": s.CachedTokens, "generated_tokens": s.GeneratedTokens,
 	})
+}
+
+// postCache stops or restarts the prefix cache and its sockets.
+func (e *Engine) postCache(w http.ResponseWriter, r *http.Request) {
+	data, err := readAll(w, r)
+	if err != nil {
+		return
+	}
+	in := struct {
+		Action    string `json:"action"`
+		BlockSize int    `json:"block_size"`
+		Ranks     int    `json:"ranks"`
+	}{BlockSize: e.opts.BlockSize, Ranks: e.opts.Ranks}
+	if err := json.Unmarshal(data, &in, json.RejectUnknownMembers(true)); err != nil {
+		reply(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+		return
+	}
+	switch in.Action {
+	case "stop":
+		e.StopCache()
+	case "restart":
+		if err := e.RestartCache(in.BlockSize, in.Ranks); err != nil {
+			reply(w, http.StatusConflict, map[string]string{"error": err.Error()})
+			return
+		}
+	default:
+		reply(w, http.StatusBadRequest, map[string]string{"error": "action: want stop or restart"})
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // reply writes a JSON document. Bodies that are not UTF-8 are shown as far as

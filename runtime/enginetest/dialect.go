@@ -12,6 +12,7 @@ type answer struct {
 	model        string
 	created      int64 // seconds since 1970
 	promptTokens int
+	cachedTokens int // below zero without a cache
 	choices      []choice
 	usage        bool
 }
@@ -71,7 +72,12 @@ func appendTotals(dst []byte, a *answer) []byte {
 	dst = strconv.AppendInt(dst, int64(n), 10)
 	dst = append(dst, `,"total_tokens":`...)
 	dst = strconv.AppendInt(dst, int64(a.promptTokens+n), 10)
-	return append(dst, `,"prompt_tokens_details":null}`...)
+	if a.cachedTokens < 0 {
+		return append(dst, `,"prompt_tokens_details":null}`...)
+	}
+	dst = append(dst, `,"prompt_tokens_details":{"cached_tokens":`...)
+	dst = strconv.AppendInt(dst, int64(a.cachedTokens), 10)
+	return append(dst, `}}`...)
 }
 
 // chat is /v1/chat/completions.

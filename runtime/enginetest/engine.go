@@ -32,6 +32,13 @@ type Engine struct {
 
 	bootstrapPort int // of a prefill engine
 
+	// The prefix cache and its sockets, which a restart replaces.
+	pubMu sync.Mutex
+	pub   *publishers // nil without a prefix cache, and while stopped
+	ports publishers  // settled by the first start
+
+	reporting sync.WaitGroup // the publisher of loads
+
 	// The listener comes and goes with the Refuse fault.
 	mu      sync.Mutex
 	server  *http.Server   // accepts requests now; nil while refusing
@@ -67,11 +74,108 @@ func Start(opts Options) (*Engine, error) {
 			return nil, err
 		}
 	}
+	if o.BlockSize > 0 {
+		e.ports = publishers{events: o.EventPort, replay: o.ReplayPort, loads: o.LoadPort}
+		if err := e.RestartCache(o.BlockSize, o.Ranks); err != nil {
+			e.Close()
+			return nil, err
+		}
+		if o.PublishLoads {
+			e.reporting.Go(e.publishLoads)
+		}
+	}
 	if err := e.open(o.Listen); err != nil {
 		e.Close()
 		return nil, err
 	}
 	return e, nil
+}
+
+// RestartCache is what a restart of the engine's process does to its prefix cache:
+// the sockets close and open again on the same ports, sequence numbers begin at
+// zero, and the cache is empty. Block size and number of ranks may be others.
+func (e *Engine) RestartCache(blockSize, ranks int) error {
+	if blockSize < 1 || ranks < 1 {
+		return errors.New("enginetest: a cache needs a block size and a rank")
+	}
+	e.pubMu.Lock()
+	defer e.pubMu.Unlock()
+	e.stopCache()
+	p, err := openPublishers(e.opts, blockSize, ranks, e.ports)
+	if err != nil {
+		return fmt.Errorf("enginetest: publisher: %w", err)
+	}
+	e.pub = p
+	e.ports = publishers{events: p.events, replay: p.replay, loads: p.loads}
+	return nil
+}
+
+// StopCache closes the sockets and forgets the cache, until RestartCache. The
+// engine goes on answering, as one whose publisher died.
+func (e *Engine) StopCache() {
+	e.pubMu.Lock()
+	defer e.pubMu.Unlock()
+	e.stopCache()
+}
+
+func (e *Engine) stopCache() {
+	if e.pub != nil {
+		e.pub.close()
+		e.pub = nil
+	}
+}
+
+// publishers returns the present ranks, nil without a cache.
+func (e *Engine) publishers() *publishers {
+	e.pubMu.Lock()
+	defer e.pubMu.Unlock()
+	return e.pub
+}
+
+// ClearCache empties the prefix cache and publishes that.
+func (e *Engine) ClearCache() {
+	if p := e.publishers(); p != nil {
+		for _, r := range p.ranks {
+			r.clear()
+		}
+	}
+}
+
+// CachePrompt puts a prompt into the prefix cache as if it had been computed. With
+// distinct prompts it floods the subscribers.
+func (e *Engine) CachePrompt(tokens []uint32) {
+	if p := e.publishers(); p != nil {
+		q := prompt{tokens: tokens}
+		r, _ := p.choose(q)
+		r.store(q)
+	}
+}
+
+// CachedTokens returns how many leading tokens of a prompt are cached, by the rank
+// that has most of it.
+func (e *Engine) CachedTokens(tokens []uint32) int {
+	p := e.publishers()
+	if p == nil {
+		return 0
+	}
+	_, n := p.choose(prompt{tokens: tokens})
+	return n
+}
+
+// Published tells about the event sockets: the subscriptions, and how many
+// messages slow subscribers lost.
+func (e *Engine) Published() (subscribers int, dropped int64) {
+	if p := e.publishers(); p != nil {
+		for _, r := range p.ranks {
+			if r.events != nil {
+				subscribers += r.events.subscribers()
+				r.events.mu.Lock()
+				dropped += r.events.dropped
+				r.events.mu.Unlock()
+			}
+		}
+	}
+	return subscribers, dropped
 }
 
 // open listens on addr and serves there. The first call settles the address,
@@ -141,6 +245,8 @@ func (e *Engine) routes() http.Handler {
 	mux.HandleFunc("POST /v1/completions", e.generating(completions{}))
 	mux.HandleFunc("POST /generate", e.generating(native{}))
 	mux.HandleFunc("POST /abort_request", e.abortRequest)
+	mux.HandleFunc("POST /tokenize", e.tokenize)
+	mux.HandleFunc("/flush_cache", e.flushCache)
 	for path, h := range map[string]http.HandlerFunc{
 		"/health":          e.health,
 		"/health_generate": e.health,
@@ -159,6 +265,7 @@ func (e *Engine) routes() http.Handler {
 	mux.HandleFunc("DELETE /_sim/fault", e.deleteFaults)
 	mux.HandleFunc("GET /_sim/requests", e.getRequests)
 	mux.HandleFunc("GET /_sim/state", e.getState)
+	mux.HandleFunc("POST /_sim/cache", e.postCache)
 	return e.counted(mux)
 }
 
@@ -276,6 +383,8 @@ func (e *Engine) Close() {
 	for _, s := range servers {
 		s.Close()
 	}
+	e.StopCache()
+	e.reporting.Wait()
 	e.handling.Wait()
 	e.serving.Wait()
 	e.client.CloseIdleConnections()

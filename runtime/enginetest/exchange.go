@@ -87,6 +87,10 @@ func (x *exchange) accept(body []byte) error {
 	if err != nil {
 		return err
 	}
+	if p := x.e.publishers(); p != nil && o.Role != Decode {
+		j.tokenize(in, body, o.Tokenize)
+		j.rank, j.cached = p.choose(j.prompt)
+	}
 	if err := j.fit(o.ContextTokens, o.KVTokens); err != nil {
 		return err
 	}
@@ -186,7 +190,7 @@ func (e *Engine) transfer(ctx context.Context, j *job, m *room) error {
 func (e *Engine) compute(ctx context.Context, j *job) error {
 	speed := e.opts.PrefillTokensPerSecond
 	if speed == 0 {
-		e.scheduler.computedPrompt(j, 0)
+		e.computed(j, 0)
 		return context.Cause(ctx)
 	}
 	select {
@@ -195,12 +199,24 @@ func (e *Engine) compute(ctx context.Context, j *job) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-e.lane }()
-	took := time.Duration(float64(j.promptTokens) / float64(speed) * float64(time.Second))
+	if j.rank != nil {
+		// What went before in the lane may have cached more of it, or evicted it.
+		e.scheduler.recount(j, j.rank.matched(j.prompt))
+	}
+	took := time.Duration(float64(j.uncached()) / float64(speed) * float64(time.Second))
 	if err := sleep(ctx, took); err != nil {
 		return err
 	}
-	e.scheduler.computedPrompt(j, took)
+	e.computed(j, took)
 	return nil
+}
+
+// computed books a prompt and caches it.
+func (e *Engine) computed(j *job, took time.Duration) {
+	e.scheduler.computedPrompt(j, took)
+	if j.rank != nil {
+		j.rank.store(j.prompt)
+	}
 }
 
 // generate produces the tokens of all choices in step and gives each to emit.
@@ -256,6 +272,7 @@ func (x *exchange) buffered(ctx context.Context) error {
 		return err
 	}
 	x.markAborted(err)
+	x.answer.cachedTokens = x.job.cachedTokens()
 	body := x.dialect.appendWhole(nil, &x.answer)
 	if x.fault.Kind == ErrorEvent {
 		return &apiError{http.StatusInternalServerError, Faulted, "injected fault"}
@@ -328,6 +345,7 @@ func (x *exchange) stream(ctx context.Context) error {
 			return err
 		}
 	}
+	x.answer.cachedTokens = x.job.cachedTokens()
 	if x.job.usage {
 		if err := x.event(x.dialect.appendUsage(buf[:0], &x.answer)); err != nil {
 			return err

@@ -1,10 +1,12 @@
 package enginetest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,8 +50,8 @@ func (e *Engine) serverInfo(w http.ResponseWriter, _ *http.Request) {
 		"model_path": o.Model, "tokenizer_path": o.Model, "served_model_name": o.Model,
 		"disaggregation_mode": mode, "disaggregation_bootstrap_port": port,
 		"context_length": o.ContextTokens, "max_running_requests": o.MaxRunning,
-		"max_total_num_tokens": o.KVTokens, "dp_size": 1, "tp_size": 1, "page_size": 1,
-		"random_seed": o.Seed, "enable_http2": false, "kv_events": nil,
+		"max_total_num_tokens": o.KVTokens, "dp_size": e.rankCount(), "tp_size": 1, "page_size": max(o.BlockSize, 1),
+		"random_seed": o.Seed, "enable_http2": false, "kv_events": e.publishers().describe(),
 		"speculative_algorithm": nil, "version": version, "engine_id": o.ID,
 		"internal_states": []any{map[string]any{
 			"effective_max_running_requests_per_dp": o.MaxRunning,
@@ -96,25 +98,95 @@ func (s *scheduler) uncached() int {
 	return s.waitingP
 }
 
-// coreLoad is the core section of a load report.
-func (e *Engine) coreLoad(now time.Time) map[string]any {
+// rankCount is the number of data-parallel ranks.
+func (e *Engine) rankCount() int {
+	if p := e.publishers(); p != nil {
+		return len(p.ranks)
+	}
+	return 1
+}
+
+// loadOf is the share of one rank in the engine's load: what does not divide is
+// with the first ones, so that the shares add up.
+func (e *Engine) loadOf(rank, ranks int) rankLoad {
 	s, uncached := e.State(), e.scheduler.uncached()
-	waiting := s.Waiting + s.Bootstrapping
+	part := func(n int64) int64 {
+		share := n / int64(ranks)
+		if int64(rank) < n%int64(ranks) {
+			share++
+		}
+		return share
+	}
+	return rankLoad{
+		running: part(int64(s.Running)), waiting: part(int64(s.Waiting + s.Bootstrapping)),
+		uncached: part(int64(uncached)), used: part(int64(s.UsedTokens)),
+		total: part(int64(s.UsedTokens)) + part(int64(uncached)), capacity: part(int64(e.opts.KVTokens)),
+		maxRunning: max(1, part(int64(e.opts.MaxRunning))),
+		computed:   part(s.PromptTokens), busyUS: part(s.PrefillBusy.Microseconds()),
+		cached: part(s.CachedTokens),
+	}
+}
+
+// rankLoad is the load of one rank.
+type rankLoad struct {
+	running, waiting, uncached, used, total, capacity, maxRunning, computed, busyUS, cached int64
+}
+
+// pack is a published report.
+func (l rankLoad) pack(rank int) []byte {
+	b := packString(packArray(nil, 11), "LoadStat")
+	for _, n := range []int64{l.running, l.waiting, l.used, l.capacity, int64(rank), l.uncached, l.total, l.maxRunning, l.computed, l.busyUS} {
+		b = packUint(b, uint64(n))
+	}
+	return b
+}
+
+// publishLoads publishes reports until the engine closes.
+func (e *Engine) publishLoads() {
+	type sent struct {
+		load rankLoad
+		at   time.Time
+	}
+	last := map[*rank]sent{}
+	for sleep(e.ctx, e.opts.LoadInterval) == nil {
+		p := e.publishers()
+		if p == nil {
+			continue
+		}
+		for _, r := range p.ranks {
+			l, now := e.loadOf(r.number, len(p.ranks)), time.Now()
+			if was, ok := last[r]; ok && was.load == l && now.Sub(was.at) < time.Second {
+				continue
+			}
+			r.loads.publish([]byte(loadTopic), binary.BigEndian.AppendUint64(nil, uint64(r.loadSeq)), l.pack(r.number))
+			r.loadSeq++
+			last[r] = sent{l, now}
+		}
+	}
+}
+
+// coreLoad is the core section of a load report.
+func (e *Engine) coreLoad(now time.Time, rank, ranks int) map[string]any {
+	l := e.loadOf(rank, ranks)
+	rate := 0.0
+	if l.cached+l.computed > 0 {
+		rate = float64(l.cached) / float64(l.cached+l.computed)
+	}
 	return map[string]any{
 		"timestamp":        float64(now.UnixMicro()) / 1e6,
-		"dp_rank":          0,
-		"num_running_reqs": s.Running, "num_waiting_reqs": waiting,
-		"num_waiting_uncached_tokens": uncached,
-		"num_used_tokens":             s.UsedTokens,
-		"num_total_tokens":            s.UsedTokens + uncached,
-		"num_active_tokens":           s.UsedTokens,
-		"max_total_num_tokens":        e.opts.KVTokens, "max_running_requests": e.opts.MaxRunning,
-		"token_usage":                   float64(s.UsedTokens) / float64(e.opts.KVTokens),
-		"gen_throughput":                e.scheduler.rate(now),
-		"cache_hit_rate":                0.0,
-		"utilization":                   float64(s.Running) / float64(e.opts.MaxRunning),
-		"total_prefill_uncached_tokens": s.PromptTokens,
-		"total_prefill_busy_us":         s.PrefillBusy.Microseconds(),
+		"dp_rank":          rank,
+		"num_running_reqs": l.running, "num_waiting_reqs": l.waiting,
+		"num_waiting_uncached_tokens": l.uncached,
+		"num_used_tokens":             l.used,
+		"num_total_tokens":            l.total,
+		"num_active_tokens":           l.used,
+		"max_total_num_tokens":        l.capacity, "max_running_requests": l.maxRunning,
+		"token_usage":                   float64(l.used) / float64(max(l.capacity, 1)),
+		"gen_throughput":                e.scheduler.rate(now) / float64(ranks),
+		"cache_hit_rate":                rate,
+		"utilization":                   float64(l.running) / float64(l.maxRunning),
+		"total_prefill_uncached_tokens": l.computed,
+		"total_prefill_busy_us":         l.busyUS,
 		"decode_moments":                nil,
 	}
 }
@@ -132,16 +204,38 @@ func (e *Engine) loads(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if rank := q.Get("dp_rank"); rank != "" && rank != "0" {
-		reply(w, http.StatusBadRequest, map[string]string{"detail": "dp_rank: only 0 exists"})
-		return
+	from, ranks := 0, e.rankCount()
+	to := ranks
+	if only := q.Get("dp_rank"); only != "" {
+		n, err := strconv.Atoi(only)
+		if err != nil || n < 0 || n >= ranks {
+			reply(w, http.StatusBadRequest, map[string]string{"detail": "dp_rank: no such rank"})
+			return
+		}
+		from, to = n, n+1
 	}
 	now := time.Now()
-	load := e.coreLoad(now)
+	all := []any{}
+	for rank := from; rank < to; rank++ {
+		load := e.coreLoad(now, rank, ranks)
+		if q.Get("format") == "prometheus" {
+			e.prometheus(w, rank, load)
+			continue
+		}
+		e.addSections(load, sections)
+		all = append(all, load)
+	}
 	if q.Get("format") == "prometheus" {
-		e.prometheus(w, load)
 		return
 	}
+	reply(w, http.StatusOK, map[string]any{
+		"timestamp": now.UTC().Format(time.RFC3339Nano), "version": version,
+		"accelerator": nil, "num_accelerators": 0, "loads": all,
+	})
+}
+
+// addSections adds the wanted parts besides the core to a report.
+func (e *Engine) addSections(load map[string]any, sections []string) {
 	wants := func(name string) bool {
 		return slices.Contains(sections, name) || slices.Contains(sections, "all")
 	}
@@ -157,10 +251,6 @@ func (e *Engine) loads(w http.ResponseWriter, r *http.Request) {
 	if wants("disagg") && e.opts.Role != Plain {
 		load["disaggregation"] = e.disaggLoad(s)
 	}
-	reply(w, http.StatusOK, map[string]any{
-		"timestamp": now.UTC().Format(time.RFC3339Nano), "version": version,
-		"accelerator": nil, "num_accelerators": 0, "loads": []any{load},
-	})
 }
 
 // disaggLoad is the section about requests between prefill and decode.
@@ -178,7 +268,7 @@ func (e *Engine) disaggLoad(s State) map[string]any {
 }
 
 // prometheus writes the numbers of a load report as text.
-func (e *Engine) prometheus(w http.ResponseWriter, load map[string]any) {
+func (e *Engine) prometheus(w http.ResponseWriter, rank int, load map[string]any) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	names := make([]string, 0, len(load))
 	for name, v := range load {
@@ -188,19 +278,59 @@ func (e *Engine) prometheus(w http.ResponseWriter, load map[string]any) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Fprintf(w, "sglang_%s{dp_rank=\"0\"} %v\n", name, load[name])
+		fmt.Fprintf(w, "sglang_%s{dp_rank=\"%d\"} %v\n", name, rank, load[name])
 	}
 }
 
 // legacyLoad is the deprecated GET /get_load.
 func (e *Engine) legacyLoad(w http.ResponseWriter, _ *http.Request) {
-	s, uncached := e.State(), e.scheduler.uncached()
-	waiting := s.Waiting + s.Bootstrapping
-	reply(w, http.StatusOK, []any{map[string]any{
-		"dp_rank": 0, "num_reqs": s.Running + waiting, "num_waiting_reqs": waiting,
-		"num_tokens": s.UsedTokens + uncached, "num_pending_tokens": uncached,
-		"ts_tic": time.Since(e.started).Seconds(),
-	}})
+	out, ranks := []any{}, e.rankCount()
+	for rank := range ranks {
+		l := e.loadOf(rank, ranks)
+		out = append(out, map[string]any{
+			"dp_rank": rank, "num_reqs": l.running + l.waiting, "num_waiting_reqs": l.waiting,
+			"num_tokens": l.total, "num_pending_tokens": l.uncached,
+			"ts_tic": time.Since(e.started).Seconds(),
+		})
+	}
+	reply(w, http.StatusOK, out)
+}
+
+// flushCache empties the prefix cache.
+func (e *Engine) flushCache(w http.ResponseWriter, _ *http.Request) {
+	e.ClearCache()
+	w.WriteHeader(http.StatusOK)
+}
+
+// tokenize is POST /tokenize for a text, or for the messages of a chat.
+func (e *Engine) tokenize(w http.ResponseWriter, r *http.Request) {
+	data, err := readAll(w, r)
+	if err != nil {
+		return
+	}
+	var in wireRequest
+	if err := json.Unmarshal(data, &in, jsontext.AllowDuplicateNames(true)); err != nil {
+		reply(w, http.StatusBadRequest, map[string]string{"detail": err.Error()})
+		return
+	}
+	var ids []uint32
+	switch {
+	case in.Prompt != nil:
+		ids = textTokens(*in.Prompt)
+	default:
+		text, err := chatPrompt(&in)
+		if err != nil {
+			reply(w, http.StatusBadRequest, map[string]string{"detail": err.Error()})
+			return
+		}
+		if e.opts.Tokenize != nil {
+			ids = e.opts.Tokenize(data)
+		}
+		if ids == nil {
+			ids = textTokens(text)
+		}
+	}
+	reply(w, http.StatusOK, map[string]any{"tokens": ids, "count": len(ids), "max_model_len": e.opts.ContextTokens})
 }
 
 // abortRequest is POST /abort_request: it ends requests by the beginning of

@@ -27,6 +27,9 @@ const (
 	DefaultContextTokens    = 131072
 	DefaultBootstrapTimeout = 30 * time.Second
 	DefaultRecordLimit      = 1024
+	DefaultReplayBatches    = 10_000
+	DefaultHighWater        = 100_000
+	DefaultLoadInterval     = 100 * time.Millisecond
 
 	// defaultBootstrapPort is what an engine assumes when a request carries
 	// a null bootstrap_port, as SGLang does.
@@ -83,6 +86,35 @@ type Options struct {
 	// counterpart. Zero means DefaultBootstrapTimeout.
 	BootstrapTimeout time.Duration
 
+	// BlockSize is the number of tokens in a block of the prefix cache, which plain
+	// and prefill engines have: a prompt takes only the time of what is not
+	// cached. Zero means no such cache.
+	BlockSize int
+	// CacheTokens is the size of the prefix cache. Zero means KVTokens.
+	CacheTokens int
+	// Ranks is the number of data-parallel ranks, each with an equal share of the
+	// prefix cache and sockets of its own. Zero means one.
+	Ranks int
+	// Events publishes what enters and leaves the prefix cache, Replay answers
+	// questions for what was missed, and PublishLoads publishes load reports; the
+	// latter two need Events. /server_info tells the sockets.
+	Events, Replay, PublishLoads bool
+	// EventPort, ReplayPort and LoadPort are those of the first rank; the others
+	// follow. Zero means free ones.
+	EventPort, ReplayPort, LoadPort int
+	// ReplayBatches is how many batches can be asked for again. Zero means
+	// DefaultReplayBatches.
+	ReplayBatches int
+	// HighWater is how many batches may wait for a slow subscriber before it
+	// loses some. Zero means DefaultHighWater.
+	HighWater int
+	// LoadInterval is the time between two looks at the load. A report that did
+	// not change is repeated after a second. Zero means DefaultLoadInterval.
+	LoadInterval time.Duration
+	// Tokenize returns the token ids of a chat request that brings none, or nil.
+	// Without it, four bytes of text are a token.
+	Tokenize func(body []byte) []uint32
+
 	// EarlyHead makes streamed answers send their head as soon as the request
 	// was found valid instead of together with the first token. Later failures
 	// are then error events, as in older engines.
@@ -108,6 +140,11 @@ func (o Options) complete() (Options, error) {
 	setDefault(&o.ContextTokens, DefaultContextTokens)
 	setDefault(&o.BootstrapTimeout, DefaultBootstrapTimeout)
 	setDefault(&o.RecordLimit, DefaultRecordLimit)
+	setDefault(&o.CacheTokens, o.KVTokens)
+	setDefault(&o.Ranks, 1)
+	setDefault(&o.ReplayBatches, DefaultReplayBatches)
+	setDefault(&o.HighWater, DefaultHighWater)
+	setDefault(&o.LoadInterval, DefaultLoadInterval)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -137,10 +174,25 @@ func (o Options) validate() error {
 		{"KVTokens", int64(o.KVTokens)},
 		{"ContextTokens", int64(o.ContextTokens)},
 		{"BootstrapTimeout", int64(o.BootstrapTimeout)},
+		{"BlockSize", int64(o.BlockSize)},
+		{"CacheTokens", int64(o.CacheTokens)},
+		{"Ranks", int64(o.Ranks)},
+		{"EventPort", int64(o.EventPort)},
+		{"ReplayPort", int64(o.ReplayPort)},
+		{"LoadPort", int64(o.LoadPort)},
+		{"ReplayBatches", int64(o.ReplayBatches)},
+		{"HighWater", int64(o.HighWater)},
+		{"LoadInterval", int64(o.LoadInterval)},
 	} {
 		if f.value < 0 {
 			return fmt.Errorf("enginetest: %s is negative", f.name)
 		}
+	}
+	switch {
+	case o.Events && o.BlockSize == 0:
+		return errors.New("enginetest: Events without BlockSize: there is no cache to tell of")
+	case (o.Replay || o.PublishLoads) && !o.Events:
+		return errors.New("enginetest: Replay and PublishLoads need Events")
 	}
 	for _, addr := range []string{o.Listen, o.BootstrapListen} {
 		if addr == "" {

@@ -16,17 +16,22 @@ type job struct {
 	model        string
 	promptTokens int
 	promptHash   uint64
-	maxTokens    int
-	choices      int
-	ignoreEOS    bool
-	stream       bool
-	usage        bool // a stream ends with a usage event
+	prompt       prompt
+	// cached are the prompt tokens that need no computing, as far as known.
+	cached    int
+	rank      *rank // whose cache serves the job; nil without
+	maxTokens int
+	choices   int
+	ignoreEOS bool
+	stream    bool
+	usage     bool // a stream ends with a usage event
 
 	room          int64
 	hasRoom       bool
 	bootstrapHost string
 	bootstrapPort int
 
+	text   string
 	cancel context.CancelCauseFunc
 
 	// Owned by the scheduler.
@@ -49,6 +54,8 @@ type wireRequest struct {
 	Prompt        *string    `json:"prompt"`
 	Text          *string    `json:"text"`
 	InputIDs      []int64    `json:"input_ids"`
+	CacheSalt     *string    `json:"cache_salt"`
+	LoRAPath      *string    `json:"lora_path"`
 	MaxTokens     *int64     `json:"max_tokens"`
 	MaxCompletion *int64     `json:"max_completion_tokens"`
 	N             *int64     `json:"n"`
@@ -87,6 +94,13 @@ func parse(body []byte, d dialect) (*wireRequest, *job, error) {
 	j := &job{model: in.Model, stream: in.Stream, choices: 1, ignoreEOS: in.IgnoreEOS}
 	j.usage = in.StreamOptions != nil && in.StreamOptions.IncludeUsage
 	j.promptTokens, j.promptHash = measure(text, in.InputIDs)
+	if in.CacheSalt != nil {
+		j.prompt.salt = *in.CacheSalt
+	}
+	if in.LoRAPath != nil {
+		j.prompt.lora = *in.LoRAPath
+	}
+	j.text = text
 	if in.RID != nil {
 		j.rid = *in.RID
 	}
@@ -110,6 +124,35 @@ func parse(body []byte, d dialect) (*wireRequest, *job, error) {
 		j.maxTokens = int(*limit)
 	}
 	return &in, j, nil
+}
+
+// tokenize finds the tokens of the prompt and what of them is cached.
+func (j *job) tokenize(in *wireRequest, body []byte, custom func([]byte) []uint32) {
+	switch {
+	case in.InputIDs != nil:
+		j.prompt.tokens = make([]uint32, len(in.InputIDs))
+		for i, id := range in.InputIDs {
+			j.prompt.tokens[i] = uint32(id)
+		}
+		return
+	case custom != nil:
+		if ids := custom(body); len(ids) > 0 {
+			j.prompt.tokens, j.promptTokens = ids, len(ids)
+			return
+		}
+	}
+	j.prompt.tokens = textTokens(j.text)
+}
+
+// uncached is what is left to compute: always the last token, at least.
+func (j *job) uncached() int { return j.promptTokens - min(j.cached, j.promptTokens-1) }
+
+// cachedTokens is what the usage of an answer says, -1 without a cache.
+func (j *job) cachedTokens() int {
+	if j.rank == nil {
+		return -1
+	}
+	return j.promptTokens - j.uncached()
 }
 
 // fit checks the job's length and bounds an open answer by what is left of the

@@ -25,6 +25,7 @@ type State struct {
 	Faulted   int
 
 	PromptTokens    int64         // computed so far
+	CachedTokens    int64         // that needed no computing
 	PrefillBusy     time.Duration // spent on them
 	GeneratedTokens int64
 }
@@ -78,7 +79,7 @@ func (s *scheduler) join(j *job, handshake bool) error {
 		return &apiError{http.StatusServiceUnavailable, Rejected, "the request queue is full"}
 	}
 	s.jobs[j.rid] = j
-	s.waitingP += j.promptTokens
+	s.waitingP += j.uncached()
 	if handshake {
 		s.state.Bootstrapping++
 	}
@@ -131,7 +132,7 @@ func (s *scheduler) leave(j *job, handshake bool) {
 	defer s.mu.Unlock()
 	delete(s.jobs, j.rid)
 	if !j.computed {
-		s.waitingP -= j.promptTokens
+		s.waitingP -= j.uncached()
 	}
 	switch i := slices.Index(s.queue, j); {
 	case j.running:
@@ -154,13 +155,23 @@ func (s *scheduler) leave(j *job, handshake bool) {
 	s.changed.Broadcast()
 }
 
+// recount notes anew how much of a waiting job's prompt is cached.
+func (s *scheduler) recount(j *job, cached int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waitingP -= j.uncached()
+	j.cached = cached
+	s.waitingP += j.uncached()
+}
+
 // computedPrompt books a finished prompt and the time it took.
 func (s *scheduler) computedPrompt(j *job, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.computed = true
-	s.waitingP -= j.promptTokens
-	s.state.PromptTokens += int64(j.promptTokens)
+	s.waitingP -= j.uncached()
+	s.state.PromptTokens += int64(j.uncached())
+	s.state.CachedTokens += int64(j.promptTokens - j.uncached())
 	s.state.PrefillBusy += took
 }
 
