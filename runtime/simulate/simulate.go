@@ -12,6 +12,7 @@ import (
 	"shunt/runtime/policy"
 	"shunt/runtime/routing"
 	"shunt/runtime/state/load"
+	"shunt/runtime/state/prefix"
 	"shunt/schema/plan"
 )
 
@@ -23,6 +24,7 @@ var ErrUnknownModel = errors.New("model not found")
 type Simulation struct {
 	fleet   *fleet.Fleet
 	routing *assemble.Routing
+	sources map[string]*source
 }
 
 // epoch is the simulated time of every decision.
@@ -31,40 +33,52 @@ var epoch = time.Unix(1_000_000, 0)
 // New puts a plan into a world. The same plan, world and seed give the same
 // decisions.
 func New(body *plan.Body, w World, seed uint64) (*Simulation, error) {
-	f := new(fleet.Fleet)
-	if err := assemble.Engines(body, f); err != nil {
+	s := &Simulation{fleet: new(fleet.Fleet)}
+	if err := s.start(body, w, seed); err != nil {
+		s.fleet.Close()
 		return nil, err
 	}
-	if err := populate(body, f, w); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("world: %w", err)
+	return s, nil
+}
+
+func (s *Simulation) start(body *plan.Body, w World, seed uint64) error {
+	if err := assemble.Engines(body, s.fleet); err != nil {
+		return err
 	}
-	r, err := assemble.Build(body, assemble.State{
-		Fleet: f,
-		Now:   func() time.Time { return epoch },
-		IntN:  rand.New(rand.NewPCG(seed, 0)).IntN,
-	})
+	if err := populate(body, s.fleet, w); err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	var err error
+	if s.sources, err = sources(body, s.fleet, w); err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	store, err := bindings(body, s.fleet, w)
 	if err != nil {
-		f.Close()
-		return nil, err
+		return fmt.Errorf("world: %w", err)
 	}
-	return &Simulation{fleet: f, routing: r}, nil
+	state := assemble.State{
+		Fleet:    s.fleet,
+		Prefixes: make(map[string]prefix.Source, len(s.sources)),
+		Bindings: store,
+		Now:      func() time.Time { return epoch },
+		IntN:     rand.New(rand.NewPCG(seed, 0)).IntN,
+	}
+	for model, source := range s.sources {
+		state.Prefixes[model] = source
+	}
+	s.routing, err = assemble.Build(body, state)
+	return err
 }
 
 func populate(body *plan.Body, f *fleet.Fleet, w World) error {
 	loads, seen := new(load.Table), make(map[*fleet.Engine]bool)
 	for i := range w.Engines {
 		d := &w.Engines[i]
-		m, err := modelOf(body, d)
+		m, err := modelOf(body, d.Model, fmt.Sprintf("engine %q", d.ID))
 		if err != nil {
 			return err
 		}
-		var e *fleet.Engine
-		for _, x := range f.Engines(m.ID) {
-			if x.ID() == d.ID {
-				e = x
-			}
-		}
+		e := engineOf(f, m.ID, d.ID)
 		if e == nil {
 			return fmt.Errorf("model %q has no engine %q", m.ID, d.ID)
 		}
@@ -79,19 +93,30 @@ func populate(body *plan.Body, f *fleet.Fleet, w World) error {
 	return nil
 }
 
-func modelOf(body *plan.Body, d *Engine) (*plan.Model, error) {
-	if d.Model == "" && len(body.Models) == 1 {
+// engineOf is the engine of an id, nil if there is none.
+func engineOf(f *fleet.Fleet, model, id string) *fleet.Engine {
+	for _, e := range f.Engines(model) {
+		if e.ID() == id {
+			return e
+		}
+	}
+	return nil
+}
+
+// modelOf finds the model that something described belongs to.
+func modelOf(body *plan.Body, id, what string) (*plan.Model, error) {
+	if id == "" && len(body.Models) == 1 {
 		return &body.Models[0], nil
 	}
 	for i := range body.Models {
-		if body.Models[i].ID == d.Model {
+		if body.Models[i].ID == id {
 			return &body.Models[i], nil
 		}
 	}
-	if d.Model == "" {
-		return nil, fmt.Errorf("engine %q names no model, and the plan has several", d.ID)
+	if id == "" {
+		return nil, fmt.Errorf("%s: no model is named, and the plan has several", what)
 	}
-	return nil, fmt.Errorf("engine %q: the plan has no model %q", d.ID, d.Model)
+	return nil, fmt.Errorf("%s: the plan has no model %q", what, id)
 }
 
 // Decide routes one request. The decision says why it went where it did, also
@@ -102,7 +127,17 @@ func (s *Simulation) Decide(ctx context.Context, r Request) (*routing.Decision, 
 		return nil, fmt.Errorf("%w: %s", ErrUnknownModel, r.Model)
 	}
 	d := new(routing.Decision)
-	req := routing.Request{Request: policy.Request{Model: r.Model, Input: r.InputTokens, Peak: r.peak()}, Decision: d}
+	s.sources[r.Model].request = &r
+	req := routing.Request{Decision: d, Request: policy.Request{
+		Model: r.Model, Input: r.InputTokens, Peak: r.peak(), TokenIDs: r.TokenIDs,
+		SessionKey: r.SessionKey, RoutingKey: r.RoutingKey, Memo: new(prefix.Memo),
+	}}
+	if r.TTFTMS != nil {
+		req.Targets.TTFTMS, req.Targets.HasTTFT = *r.TTFTMS, true
+	}
+	if r.TPS != nil {
+		req.Targets.TPS, req.Targets.HasTPS = *r.TPS, true
+	}
 	if _, err := resolver.Route(ctx, &req); err != nil {
 		if _, ok := errors.AsType[*policy.Error](err); !ok {
 			return d, err

@@ -12,7 +12,7 @@ import (
 // Text writes a decision for people.
 func Text(w io.Writer, d *routing.Decision) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "request   model %s, input %d tokens, %s\n", d.Model, d.Input, peakText(d.Peak))
+	fmt.Fprintf(&b, "request   model %s, input %d tokens, %s%s\n", d.Model, d.Input, peakText(d.Peak), targetsText(d))
 	for i := range d.Buckets {
 		bucketText(&b, d, &d.Buckets[i])
 	}
@@ -28,8 +28,22 @@ func peakText(peak int64) string {
 	return fmt.Sprintf("expected peak %d", peak)
 }
 
+func targetsText(d *routing.Decision) (s string) {
+	if d.TTFTMS != nil {
+		s += fmt.Sprintf(", first token within %d ms", *d.TTFTMS)
+	}
+	if d.TPS != nil {
+		s += fmt.Sprintf(", %v tokens/s", *d.TPS)
+	}
+	return s
+}
+
 func bucketText(b *strings.Builder, d *routing.Decision, t *routing.BucketTrace) {
-	fmt.Fprintf(b, "bucket    %s: %s\n", t.ID, fateText(d, t))
+	later := ""
+	if t.Penalty > 0 {
+		later = fmt.Sprintf(" (after others, latency penalty %d)", t.Penalty)
+	}
+	fmt.Fprintf(b, "bucket    %s: %s%s\n", t.ID, fateText(d, t), later)
 	for i := range t.Groups {
 		groupText(b, &t.Groups[i])
 	}
@@ -53,10 +67,17 @@ func fateText(d *routing.Decision, t *routing.BucketTrace) string {
 
 func groupText(b *strings.Builder, g *routing.GroupTrace) {
 	fmt.Fprintf(b, "  %-7s candidates %s\n", g.Stage, list(g.Candidates))
-	if len(g.Compared) > 1 {
+	for i := range g.Affinity {
+		fmt.Fprintf(b, "          %s\n", affinityText(&g.Affinity[i]))
+	}
+	compared := g.Compared
+	if g.Cache != nil {
+		compared = cacheText(b, g.Cache, compared)
+	}
+	if len(compared) > 1 {
 		fmt.Fprintf(b, "          compared by %s\n", g.Source)
-		for i := range g.Compared {
-			fmt.Fprintf(b, "            %s\n", comparedText(&g.Compared[i]))
+		for i := range compared {
+			fmt.Fprintf(b, "            %s\n", comparedText(&compared[i]))
 		}
 	}
 	for i := range g.Admission {
@@ -81,8 +102,10 @@ func list(ids []string) string {
 	return strings.Join(ids, " ")
 }
 
-func comparedText(c *policy.Compared) string {
-	s := fmt.Sprintf("%s: in-flight %d", c.Engine, c.Inflight)
+func comparedText(c *policy.Compared) string { return c.Engine + ": " + observedText(c) }
+
+func observedText(c *policy.Compared) string {
+	s := fmt.Sprintf("in-flight %d", c.Inflight)
 	s += value("depth", c.Depth) + value("running", c.Running) + value("waiting", c.Waiting)
 	s += value("pending prefill", c.WaitingUncached)
 	if c.QueueMS != nil {

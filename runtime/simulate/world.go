@@ -16,16 +16,29 @@ import (
 // Request is the facts of one request. Exactly one of MaxOutputTokens and
 // ExpectedPeakTokens may be given; without both the peak is unknown.
 type Request struct {
-	Model              string `json:"model"`
+	Model string `json:"model"`
+	// InputTokens may be left out with TokenIDs.
 	InputTokens        int64  `json:"input_tokens"`
 	MaxOutputTokens    *int64 `json:"max_output_tokens"`
 	ExpectedPeakTokens *int64 `json:"expected_peak_tokens"`
+	// TokenIDs are compared with the prefixes of the world that state tokens.
+	TokenIDs   []uint32 `json:"token_ids"`
+	SessionKey string   `json:"session_key"`
+	RoutingKey string   `json:"routing_key"`
+	// TTFTMS and TPS are the latency targets.
+	TTFTMS *uint64  `json:"ttft_target_ms"`
+	TPS    *float64 `json:"tps_target"`
 }
 
 // World is the state of the fleet. An engine that it does not mention is
-// healthy, idle and has reported nothing.
+// healthy, idle, has reported nothing and holds no prefix.
 type World struct {
 	Engines []Engine `json:"engines"`
+	// Prefixes are those of models, at most one for each.
+	Prefixes []Prefixes `json:"prefixes"`
+	Bindings []Binding  `json:"bindings"`
+	// BindingsUnavailable says that the affinity store does not answer.
+	BindingsUnavailable bool `json:"bindings_unavailable"`
 }
 
 // Engine is the state of one engine.
@@ -66,8 +79,14 @@ func ParseRequest(data []byte) (Request, error) {
 	switch {
 	case r.Model == "":
 		return r, errors.New("request: model is missing")
+	case len(r.TokenIDs) > 0 && r.InputTokens == 0:
+		r.InputTokens = int64(len(r.TokenIDs))
+	}
+	switch {
 	case r.InputTokens < 1:
 		return r, errors.New("request: input_tokens must be at least 1")
+	case len(r.TokenIDs) > 0 && int64(len(r.TokenIDs)) != r.InputTokens:
+		return r, fmt.Errorf("request: %d token_ids and input_tokens %d differ", len(r.TokenIDs), r.InputTokens)
 	case r.MaxOutputTokens != nil && r.ExpectedPeakTokens != nil:
 		return r, errors.New("request: give max_output_tokens or expected_peak_tokens, not both")
 	case r.MaxOutputTokens != nil && *r.MaxOutputTokens < 0:
