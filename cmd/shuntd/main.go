@@ -61,6 +61,7 @@ func command(stdout, stderr io.Writer, signals <-chan os.Signal) *cli.App {
 			&cli.StringFlag{Name: "listen", Usage: "`HOST:PORT` instead of the plan's listen address, for this process only"},
 			&cli.StringFlag{Name: "admin", Usage: "`HOST:PORT` or \"off\" instead of the plan's admin address, for this process only"},
 		},
+		Commands: []*cli.Command{indexCommand(stderr, signals)},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usageError{fmt.Errorf("unexpected argument %q", c.Args().First())}
@@ -75,6 +76,41 @@ func command(stdout, stderr io.Writer, signals <-chan os.Signal) *cli.App {
 				Version:  version(),
 				Log:      stderr,
 				Signals:  signals,
+			})
+		},
+	}
+}
+
+// indexCommand serves the prefix index to several routers.
+func indexCommand(stderr io.Writer, signals <-chan os.Signal) *cli.Command {
+	return &cli.Command{
+		Name:      "index",
+		Usage:     "serve the prefix index of a plan's engines over gRPC",
+		UsageText: "shuntd index --plan plan.json",
+		Description: "The index follows the cache events of the engines of every model with a cache-aware policy.
+" +
+			"Routers whose plan names it under state.prefix.remote share it. SIGHUP reads the plan again.",
+		HideHelpCommand: true,
+		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`, made by shunt compile"},
+			&cli.StringFlag{Name: "listen", Usage: "`HOST:PORT` of the service", Value: "127.0.0.1:50051"},
+			&cli.StringFlag{Name: "metrics", Usage: "`HOST:PORT` of /metrics and /healthz", DefaultText: "none"},
+			&cli.IntFlag{Name: "max-blocks", Usage: "`NUMBER` of blocks that the index holds", Value: 10 << 20},
+			&cli.IntFlag{Name: "max-inflight", Usage: "`NUMBER` of queries at a time", Value: 32},
+		},
+		Action: func(c *cli.Context) error {
+			switch {
+			case c.Args().Present():
+				return usageError{fmt.Errorf("unexpected argument %q", c.Args().First())}
+			case c.String("plan") == "":
+				return usageError{errors.New("--plan FILE is required")}
+			case c.Int("max-blocks") < 1 || c.Int("max-inflight") < 1:
+				return usageError{errors.New("--max-blocks and --max-inflight are at least 1")}
+			}
+			return app.Index(c.Context, app.IndexOptions{
+				PlanFile: c.String("plan"), Listen: c.String("listen"), Metrics: c.String("metrics"),
+				MaxBlocks: c.Int("max-blocks"), MaxInflight: c.Int("max-inflight"), Log: stderr, Signals: signals,
 			})
 		},
 	}

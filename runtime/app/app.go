@@ -49,6 +49,7 @@ type process struct {
 	fleet     *fleet.Fleet
 	forwarder *forward.Forwarder
 	server    *server.Server
+	services  *services
 
 	mu      sync.Mutex // serialises reloads
 	plan    *plan.Document
@@ -67,6 +68,10 @@ func Run(ctx context.Context, o Options) error {
 	defer p.fleet.Close()
 	p.log = newLog(o.Log, document.Body.Server.Log, p.level)
 	set := metrics.NewSet()
+	owner := newOwner(ctx, p.log)
+	defer owner.end()
+	p.services = newServices(p.log, set, owner)
+	defer p.services.close()
 	meters := server.NewMeters(set, p.fleet)
 	p.forwarder = forward.New(forward.Options{Log: p.log, Observer: meters})
 	p.server = server.New(server.Options{
@@ -94,19 +99,31 @@ func readPlan(name string) (*plan.Document, []byte, error) {
 // install puts a plan into force. Everything that can fail happens before the
 // swap, so that on an error the old plan goes on.
 func (p *process) install(d *plan.Document, data []byte) error {
-	routing, err := assemble.Build(&d.Body, assemble.State{Fleet: p.fleet})
+	var before *plan.State
+	if p.plan != nil {
+		before = &p.plan.Body.State
+	}
+	draft, err := p.services.draft(&d.Body, before)
 	if err != nil {
+		return fmt.Errorf("plan %s: %w", d.Digest, err)
+	}
+	routing, err := assemble.Build(&d.Body, draft.state(p.fleet))
+	if err != nil {
+		draft.discard()
 		return fmt.Errorf("plan %s: %w", d.Digest, err)
 	}
 	if err := assemble.Engines(&d.Body, p.fleet); err != nil {
 		routing.Close()
+		draft.discard()
 		return fmt.Errorf("plan %s: %w", d.Digest, err)
 	}
 	// From here on nothing fails.
 	p.level.Set(level(d.Body.Server.Log))
 	p.forwarder.SetConnectTimeout(ms(d.Body.Server.ConnectTimeoutMS))
-	p.server.Swap(generation(d, data, routing))
+	retire := draft.commit(p.fleet)
+	p.server.Swap(generation(d, data, routing, draft))
 	p.retire(d)
+	retire()
 	p.plan, p.routing = d, routing
 	return nil
 }
@@ -128,7 +145,7 @@ func (p *process) retire(next *plan.Document) {
 	p.routing.Close()
 }
 
-func generation(d *plan.Document, data []byte, routing *assemble.Routing) *server.Generation {
+func generation(d *plan.Document, data []byte, routing *assemble.Routing, draft *draft) *server.Generation {
 	s := &d.Body.Server
 	g := &server.Generation{
 		Digest: d.Digest,
@@ -147,7 +164,9 @@ func generation(d *plan.Document, data []byte, routing *assemble.Routing) *serve
 	}
 	for i := range d.Body.Models {
 		id := d.Body.Models[i].ID
-		g.Models[id] = &server.Model{Resolver: routing.Resolvers[id]}
+		m := draft.served(&d.Body.Models[i])
+		m.Resolver = routing.Resolvers[id]
+		g.Models[id] = m
 		g.Order = append(g.Order, id)
 	}
 	return g

@@ -239,7 +239,7 @@ func writePlan(t *testing.T, name, url string, edit func(*plan.Server)) string {
 			RequestTimeoutMS: 5000, ConnectTimeoutMS: 1000, HeaderTimeoutMS: 5000, StreamIdleTimeoutMS: 5000,
 			StaleTimeoutMS: 10000, DrainTimeoutMS: 2000, Log: plan.Log{Level: "info", Format: "text"},
 		},
-		State: plan.State{Load: plan.LoadState{FreshnessMS: 5000}},
+		State: plan.State{Load: plan.LoadState{Transport: plan.LoadAuto, PollIntervalMS: 1000, FreshnessMS: 5000}},
 		Models: []plan.Model{{
 			ID:        "m",
 			Breaker:   plan.Breaker{Threshold: 3, CoolDownMS: 1000},
@@ -250,7 +250,7 @@ func writePlan(t *testing.T, name, url string, edit func(*plan.Server)) string {
 	}
 	m := &body.Models[0]
 	m.Breakpoints, _ = plan.Breakpoints(m.Buckets, 100)
-	m.Requires = plan.Require(0, m.Buckets)
+	m.Requires = plan.Require(0, m)
 	if edit != nil {
 		edit(&body.Server)
 	}

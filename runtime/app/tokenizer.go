@@ -1,0 +1,81 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"shunt/runtime/prepare"
+	"shunt/runtime/server"
+	"shunt/runtime/tokens"
+	"shunt/schema/plan"
+)
+
+// tokenizer is a loaded model of tokens, shared by all that name the same path.
+type tokenizer struct {
+	path  string
+	model *tokens.Model
+}
+
+// tokenizer loads what a model needs to tokenize, unless it is loaded.
+func (d *draft) tokenizer(m *plan.Model, n *modelState) error {
+	if m.Tokenizer == nil || len(m.Requires.Tokens) == 0 {
+		return nil
+	}
+	path := m.Tokenizer.Path
+	for _, all := range []map[string]*modelState{d.models, d.s.models} {
+		for _, other := range all {
+			if other.tokenizer != nil && other.tokenizer.path == path {
+				n.tokenizer = other.tokenizer
+				return nil
+			}
+		}
+	}
+	files, err := tokens.Find(path)
+	if err != nil {
+		return fmt.Errorf("tokenizer: %w", err)
+	}
+	model, err := tokens.Load(files, tokens.Options{Now: time.Now})
+	if err != nil {
+		return fmt.Errorf("tokenizer: %w", err)
+	}
+	if err := model.TemplateError(); err != nil {
+		d.s.log.Warn("no usable chat template: lengths are estimated", "model", m.ID, "path", path, "error", err)
+	}
+	n.tokenizer = &tokenizer{path: path, model: model}
+	return nil
+}
+
+// served is what the server needs to know about a model besides its resolver.
+func (d *draft) served(m *plan.Model) *server.Model {
+	out := &server.Model{Prefix: len(m.Requires.PrefixSource) > 0, Sampling: sampling(m.Sampling)}
+	if a := m.Affinity; a != nil {
+		out.SessionHeader, out.RoutingKeyHeader = a.SessionID, a.RoutingKey
+	}
+	if t := d.models[m.ID].tokenizer; t != nil {
+		out.Tokenizer = &prepare.Tokenizer{Model: t.model, Limit: d.s.tokens, Forward: m.Tokenizer.ForwardInputIDs}
+	}
+	return out
+}
+
+func sampling(s *plan.Sampling) *prepare.Sampling {
+	if s == nil {
+		return nil
+	}
+	out := &prepare.Sampling{Allow: s.Conflict == plan.ConflictAllow}
+	for _, p := range s.Params {
+		param, ok := prepare.ParamOf(p.Name)
+		if !ok {
+			continue // the loader knows the same names
+		}
+		rule := prepare.Rule{Param: param}
+		if p.Value != nil {
+			rule.Value = *p.Value
+		} else {
+			rule.Band, rule.Min, rule.Max = true, *p.Min, *p.Max
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	slices.SortFunc(out.Rules, func(a, b prepare.Rule) int { return int(a.Param) - int(b.Param) })
+	return out
+}
