@@ -87,8 +87,7 @@ func indexCommand(stderr io.Writer, signals <-chan os.Signal) *cli.Command {
 		Name:      "index",
 		Usage:     "serve the prefix index of a plan's engines over gRPC",
 		UsageText: "shuntd index --plan plan.json",
-		Description: "The index follows the cache events of the engines of every model with a cache-aware policy.
-" +
+		Description: "The index follows the cache events of the engines of every model with a cache-aware policy.\n" +
 			"Routers whose plan names it under state.prefix.remote share it. SIGHUP reads the plan again.",
 		HideHelpCommand: true,
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
