@@ -193,8 +193,7 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// TestExamples: every configuration under examples is without findings, except
-// that limits on load reports have no effect while nothing transports reports.
+// TestExamples: every configuration under examples is without findings.
 func TestExamples(t *testing.T) {
 	var paths []string
 	for _, ext := range []string{"yaml", "yml", "json", "cue"} {
@@ -210,7 +209,6 @@ func TestExamples(t *testing.T) {
 	for _, path := range paths {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			r := compileFiles(t.Context(), compiler.Options{}, path)
-			r.Findings = slices.DeleteFunc(r.Findings, func(f diag.Finding) bool { return f.Code == diag.LimitsFailOpen })
 			if len(r.Findings) > 0 || r.Plan == nil {
 				t.Errorf("plan made: %t, with findings\n%s", r.Plan != nil, textReport(t, r))
 			}

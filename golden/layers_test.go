@@ -25,7 +25,11 @@ type layer struct {
 }
 
 func layers() []layer {
-	const state = "runtime/state/"
+	const (
+		state  = "runtime/state/"
+		prefix = state + "prefix"
+		feeds  = state + "zmtp " + state + "engineinfo " + state + "tasks"
+	)
 	return []layer{
 		{"schema", nil},
 		{"schema/plan", nil},
@@ -41,18 +45,26 @@ func layers() []layer {
 		{"compiler", []string{"schema/", "compiler/"}},
 
 		{"runtime/fleet", nil},
-		{"runtime/tokens", nil},
+		{"runtime/tokens/", []string{"runtime/tokens/"}},
 		{"runtime/enginetest", nil},
-		{state, []string{"runtime/fleet"}},
+		{state + "zmtp", nil},
+		{state + "engineinfo", nil},
+		{state + "tasks", []string{"runtime/fleet"}},
+		{state + "affinity", []string{"runtime/fleet"}},
+		{state + "load", append(strings.Fields(feeds), "runtime/fleet")},
+		{prefix + "/wire", nil},
+		{prefix, []string{prefix + "/wire"}},
+		{prefix + "/feed", append(strings.Fields(feeds), prefix, prefix+"/wire", "runtime/fleet")},
+		{prefix + "/indexer/", []string{prefix, prefix + "/indexer/"}},
 		{"runtime/discover", []string{"runtime/fleet"}},
-		{"runtime/policy", []string{state, "runtime/fleet"}},
+		{"runtime/policy", []string{state + "affinity", state + "load", prefix, "runtime/fleet"}},
 		{"runtime/routing", []string{"runtime/policy", state, "runtime/fleet"}},
-		{"runtime/prepare", []string{"runtime/tokens"}},
+		{"runtime/prepare", []string{"runtime/tokens/"}},
 		{"runtime/forward", []string{"runtime/prepare", "runtime/routing", "runtime/policy", "runtime/fleet"}},
 		{"runtime/assemble", []string{"schema/plan", "runtime/routing", "runtime/policy", state, "runtime/fleet"}},
 		{"runtime/server", []string{"runtime/forward", "runtime/prepare", "runtime/routing", "runtime/policy", state, "runtime/fleet"}},
 		{"runtime/simulate", []string{
-			"schema/plan", "runtime/assemble", "runtime/prepare", "runtime/tokens",
+			"schema/plan", "runtime/assemble", "runtime/prepare", "runtime/tokens/",
 			"runtime/routing", "runtime/policy", state, "runtime/fleet",
 		}},
 		{"runtime/app", []string{"schema/plan", "runtime/"}},
@@ -77,6 +89,10 @@ func outside() []layer {
 			"compiler/source", "runtime/prepare", "runtime/forward", "runtime/server", "runtime/simulate", "runtime/enginetest",
 		}},
 		{"github.com/julienschmidt/httprouter", []string{"runtime/server"}},
+		{"github.com/redis/go-redis", []string{"runtime/state/affinity"}},
+		{"github.com/tinylib/msgp", []string{"runtime/state/load", "runtime/state/prefix/wire", "runtime/enginetest"}},
+		{"google.golang.org/grpc", []string{"runtime/state/prefix/indexer/", "runtime/app"}},
+		{"google.golang.org/protobuf", []string{"runtime/state/prefix/indexer/"}},
 		{"github.com/VictoriaMetrics/metrics", []string{"runtime/server", "runtime/forward", "runtime/app", "runtime/state/"}},
 		{"github.com/urfave/cli", []string{"cmd/"}},
 		{"golang.org/x/sys", []string{"compiler/source", "cmd/", "golden/"}},
@@ -303,6 +319,10 @@ func TestLayersCanFail(t *testing.T) {
 	f("runtime/forward/x.go", "github.com/julienschmidt/httprouter", "only for runtime/server")
 	f("runtime/server/x.go", "example.com/other", "module has no row")
 	f("runtime/x.go", "fmt", "no row in layers")
+	f("runtime/state/newcomer/x.go", "fmt", "no row in layers")
+	f("runtime/state/prefix/x.go", "shunt/runtime/fleet", "not below it")
+	f("runtime/state/prefix/feed/x.go", "shunt/runtime/state/prefix/indexer", "not below it")
+	f("runtime/policy/x.go", "google.golang.org/grpc", "only for runtime/state/prefix/indexer/")
 	f("runtime/newcomer/x.go", "fmt", "no row in layers")
 	f("compiler/newcomer/x.go", "fmt", "no row in layers")
 	f("cmd/shuntd/main.go", "cuelang.org/go/cue", "cmd/shuntd reaches cuelang.org/go/cue")

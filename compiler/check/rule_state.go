@@ -11,9 +11,9 @@ import (
 // ruleStateServices refuses services that leave open which one is meant, and
 // those that cannot be called.
 func ruleStateServices(r *rules) {
-	if p := r.cfg.State.Prefix; p != nil && r.intact("/state/prefix") {
+	if p := r.cfg.State.Prefix; p != nil {
 		r.oneOf("/state/prefix", "local", p.Local != nil, "remote", p.Remote != nil)
-		if p.Local == nil && p.Remote == nil {
+		if p.Local == nil && p.Remote == nil && r.intact("/state/prefix") {
 			r.addKey(diag.OneService, "/state/prefix", "prefix has neither local nor remote").
 				Hint = "write prefix: {local: {}} for an index in each router"
 		}
@@ -21,10 +21,11 @@ func ruleStateServices(r *rules) {
 			r.endpoint("/state/prefix/remote/endpoint", p.Remote.Endpoint)
 		}
 	}
-	if a := r.cfg.State.Affinity; a != nil && r.intact("/state/affinity") {
+	if a := r.cfg.State.Affinity; a != nil {
+		const url = "/state/affinity/redis/url"
 		r.oneOf("/state/affinity", "memory", a.Memory != nil, "redis", a.Redis != nil)
-		if a.Redis != nil && !plan.IsReference(a.Redis.URL) {
-			r.add(diag.BadName, "/state/affinity/redis/url", "the reference holds characters that do not print")
+		if a.Redis != nil && r.intact("/state/affinity/redis") && !plan.IsReference(a.Redis.URL) {
+			r.add(diag.BadName, url, "the reference holds characters that do not print")
 		}
 	}
 }
@@ -39,7 +40,7 @@ func (r *rules) oneOf(at, a string, hasA bool, b string, hasB bool) {
 }
 
 func (r *rules) endpoint(path, url string) {
-	if _, err := plan.NormalizeURL(url); err != nil {
+	if _, err := plan.NormalizeURL(url); err != nil && url != "" && r.intact(path) {
 		r.add(diag.BadEndpoint, path, "the endpoint "+err.Error()).Hint = "write it like http://10.0.0.9:50051"
 	}
 }

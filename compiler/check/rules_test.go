@@ -254,9 +254,9 @@ func TestSampling(t *testing.T) {
 	}
 	f("{params: {temperature: 0, top_p: 1, top_k: -1, min_p: 0.5, repetition_penalty: 2, frequency_penalty: -2, presence_penalty: {min: -1, max: 1}, n: 128}}")
 	f("{params: {}}", "SH0225 6 <params> params is empty")
-	f("{params: {temperature: 2.5}}", "SH0225 6 <2.5> temperature: 2.5 is outside the domain of temperature: from 0 to 2")
-	f("{params: {top_p: 0}}", "SH0225 6 <0> top_p: 0 is outside the domain of top_p: above 0, up to 1")
-	f("{params: {top_k: 0}}", "SH0225 6 <0> top_k: 0 is outside the domain of top_k: a whole number from 1, or -1")
+	f("{params: {temperature: 2.5}}", "SH0225 6 <2.5> temperature: 2.5 is outside what engines accept, from 0 to 2")
+	f("{params: {top_p: 0}}", "SH0225 6 <0> top_p: 0 is outside what engines accept, above 0, up to 1")
+	f("{params: {top_k: 0}}", "SH0225 6 <0> top_k: 0 is outside what engines accept, a whole number from 1, or -1")
 	f("{params: {top_k: {min: -1, max: 5}}}", "SH0225 6 <{> top_k: -1 is outside")
 	f("{params: {n: 1.5}}", "SH0225 6 <1.5> n: 1.5")
 	f("{params: {n: 129}}", "SH0225 6 <129>")

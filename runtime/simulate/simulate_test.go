@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +28,49 @@ func TestDecideSaysWhy(t *testing.T) {
 	f(`{"engines":[{"id":"D1","healthy":false}]}`, `{"model":"m","input_tokens":10}`, "decode  candidates none\n          failed: no candidates (decode)")
 	f(`{"engines":[{"id":"P2","inflight":9},{"id":"D2","healthy":false},{"id":"D1","healthy":false}]}`, `{"model":"m","input_tokens":10}`,
 		"outcome   no selection: no candidates (decode)")
+}
+
+// Prefixes by tokens count whole blocks that a request shares with them.
+func TestPrefixesByTokens(t *testing.T) {
+	b := body()
+	m := &b.Models[0]
+	m.Tokenizer = &plan.Tokenizer{Path: "x"}
+	cache := plan.Policy{Type: plan.CacheAware, CacheAware: &plan.CacheAwareTuning{
+		CandidateMinWorkers: 8, CandidateMaxWorkers: 32, PressureRelThreshold: 1.5,
+		Fallback: plan.FallbackPolicy{Type: plan.RoundRobin},
+	}}
+	m.Buckets[1].Groups.PD.Prefill.Policy = cache
+	m.Breakpoints = []plan.Breakpoint{{From: 0, Runs: []plan.Run{{1, 1}}}}
+	w, err := simulate.ParseWorld([]byte(`{"prefixes": [{"block_size": 2, "tokens": {"P2": [[1,2,9]], "P3": [[7], [1,2,3,4,5]]}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := simulate.New(b, w, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	f := func(request, engine string, blocks ...uint32) {
+		t.Helper()
+		r, err := simulate.ParseRequest([]byte(request))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := sim.Decide(context.Background(), r)
+		if err != nil || d.Prefill == nil || d.Prefill.Engine != engine {
+			t.Fatalf("%s: %+v, %v", request, d.Prefill, err)
+		}
+		var got []uint32
+		for _, h := range d.Buckets[1].Groups[0].Cache.Holders {
+			got = append(got, h.Blocks)
+		}
+		if !slices.Equal(got, blocks) {
+			t.Errorf("%s: blocks %v, want %v", request, got, blocks)
+		}
+	}
+	f(`{"model":"m","token_ids":[1,2,3,4,5,6]}`, "P3", 2, 1)
+	f(`{"model":"m","token_ids":[1,2,9,9]}`, "P2", 1, 1)
+	f(`{"model":"m","token_ids":[8,8]}`, "P2")
 }
 
 func TestReportsDecide(t *testing.T) {
@@ -71,6 +115,18 @@ func TestDocumentsAreStrict(t *testing.T) {
 	f(world(`{"engines":[{"id":"P1","loads":[{"kv_tokens":3}]}]}`), "come together")
 	f(world(`{"engines":[{"id":"P1","inflight":1,"dispatched_since_report":2}]}`), "dispatched_since_report")
 	f(world(`{"engines":[{"id":"P1"}]} x`), "world")
+	f(request(`{"model":"m","token_ids":[1,2],"input_tokens":3}`), "differ")
+	f(request(`{"model":"m","token_ids":[-1]}`), "token_ids")
+	f(world(`{"prefixes":[{"blocks":{"nosuch":1}}]}`), `no engine "nosuch"`)
+	f(world(`{"prefixes":[{"tokens":{"nosuch":[[1]]}}]}`), `no engine "nosuch"`)
+	f(world(`{"prefixes":[{"blocks":{"P1":-1}}]}`), "not a number of blocks")
+	f(world(`{"prefixes":[{"block_size":-1}]}`), "block_size")
+	f(world(`{"prefixes":[{},{}]}`), "described twice")
+	f(world(`{"prefixes":[{"model":"other"}]}`), `no model "other"`)
+	f(world(`{"bindings":[{"session_key":"a","engine":"P1"}]}`), `no bucket ""`)
+	f(world(`{"bindings":[{"bucket":"short","engine":"P1"}]}`), "session_key or routing_key")
+	f(world(`{"bindings":[{"bucket":"short","session_key":"a","routing_key":"b","engine":"P1"}]}`), "session_key or routing_key")
+	f(world(`{"bindings":[{"bucket":"short","session_key":"a","engine":"X"}]}`), `no engine "X"`)
 }
 
 func decide(t *testing.T, world, request string) string {

@@ -29,7 +29,7 @@ func cacheText(b *strings.Builder, c *policy.CacheTrace, seen []policy.Compared)
 	fmt.Fprintf(b, "          prefix lookup: %s%s\n", c.Lookup, lookupText(c))
 	for i := range c.Holders {
 		h := &c.Holders[i]
-		line := fmt.Sprintf("%s: %d blocks, %d tokens matched, %d to compute, %s",
+		line := fmt.Sprintf("%s: blocks %d, matched %d, to compute %d, %s",
 			h.Engine, h.Blocks, h.Matched, h.Uncached, strings.ReplaceAll(string(h.Fate), "_", " "))
 		if (h.Fate == policy.HolderEvaluated || h.Fate == policy.HolderQueued) && len(seen) > 0 && seen[0].Engine == h.Engine {
 			line += ", " + observedText(&seen[0])
@@ -44,7 +44,7 @@ func cacheText(b *strings.Builder, c *policy.CacheTrace, seen []policy.Compared)
 		b.WriteString("          no engine is known to be below the floor, so queued holders count\n")
 	}
 	if c.Ceiling != nil {
-		fmt.Fprintf(b, "          holders compared by %s, up to %d tokens to compute%s\n", c.Source, *c.Ceiling, guardText(c))
+		fmt.Fprintf(b, "          holders compared by %s, to compute up to %d%s\n", c.Source, *c.Ceiling, guardText(c))
 	}
 	if len(c.Fallback) > 0 {
 		fmt.Fprintf(b, "          fallback among %s\n", list(c.Fallback))
@@ -60,10 +60,10 @@ func lookupText(c *policy.CacheTrace) (s string) {
 		s += " (" + strings.ReplaceAll(c.Why, "_", " ") + ")"
 	}
 	if c.Blocks > 0 {
-		s += fmt.Sprintf(", prompt of %d blocks", c.Blocks)
+		s += fmt.Sprintf(", blocks %d", c.Blocks)
 	}
 	if len(c.Holders) > 0 {
-		s += fmt.Sprintf(", at most %d holders considered", c.Bound)
+		s += fmt.Sprintf(", holders considered up to %d", c.Bound)
 	}
 	return s
 }
@@ -73,7 +73,7 @@ func guardText(c *policy.CacheTrace) string {
 	case !c.Guarded:
 		return ", no pressure guard"
 	case c.Overruled > 0:
-		return fmt.Sprintf(", overruled by pressure in %d of %d comparisons", c.Overruled, c.Compared)
+		return fmt.Sprintf(", pressure overruled %d of %d", c.Overruled, c.Compared)
 	}
-	return fmt.Sprintf(", pressure weighed in %d comparisons", c.Compared)
+	return fmt.Sprintf(", pressure weighed %d", c.Compared)
 }

@@ -77,7 +77,8 @@ func (p *SamplingParam) Check(c Conflict) error {
 	}
 	for _, x := range [...]*float64{p.Value, p.Min, p.Max} {
 		if x != nil && !d.holds(*x, band) {
-			return fmt.Errorf("%v is outside the domain of %s: %s", *x, p.Name, d)
+			d.minusOne = d.minusOne && !band
+			return fmt.Errorf("%v is outside what engines accept, %s", *x, d)
 		}
 	}
 	if band && *p.Min > *p.Max {
