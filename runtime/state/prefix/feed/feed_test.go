@@ -201,6 +201,26 @@ func TestGapIsRepaired(t *testing.T) {
 	b.counted(`shunt_prefix_resets_total{model="m"} 0`)
 }
 
+// TestGapIsRepairedInRounds has a publisher that drops most replies of a long
+// replay, as a socket at its high-water mark does.
+func TestGapIsRepairedInRounds(t *testing.T) {
+	b := newBench(t)
+	p := newPublisher(t, "127.0.0.1:0", true, 0)
+	p.limit = 4
+	b.describe("a", p, 4)
+	b.feed.SetEngines(engines(t, "a"))
+	joined(t, p)
+	p.publish(stored(4, nil, 1))
+	b.until("a", 1, 1)
+	for h := range int64(10) {
+		p.lose(stored(4, h+1, h+2))
+	}
+	p.publish(stored(4, int64(11), 12))
+	b.until("a", 12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	b.counted(`shunt_prefix_replays_total{model="m",outcome="repaired"} 1`)
+	b.counted(`shunt_prefix_resets_total{model="m"} 0`)
+}
+
 // TestGapBeyondHistory loses a batch that the replay does not have any more.
 func TestGapBeyondHistory(t *testing.T) {
 	b := newBench(t)

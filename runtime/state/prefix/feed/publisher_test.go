@@ -25,6 +25,7 @@ type publisher struct {
 	joined  chan struct{} // one for each subscription
 	closed  bool
 	clock   float64
+	limit   int // replies to one replay request, 0 for all
 }
 
 func newPublisher(t *testing.T, address string, replay bool, clock float64) *publisher {
@@ -131,8 +132,10 @@ func (p *publisher) talk(c net.Conn, kind string) {
 func (p *publisher) replay(c net.Conn, from uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	sent := 0
 	for i, payload := range p.history {
-		if uint64(i) >= from && payload != nil {
+		if uint64(i) >= from && payload != nil && (p.limit == 0 || sent < p.limit) {
+			sent++
 			_, _ = c.Write(message("", "topic", seqFrame(uint64(i)), string(payload)))
 		}
 	}

@@ -169,36 +169,42 @@ func (r *rank) forward(ctx context.Context, seq int64, payload []byte) error {
 	return nil
 }
 
+// errEnough ends a replay that has brought what was wanted. The publisher goes on
+// sending what came live as well, and it drops replies, the end marker among
+// them, when they are not read fast enough.
+var errEnough = errors.New("the replay has reached the live messages")
+
 // errBroken says that a replay does not continue what is known.
 var errBroken = errors.New("the replay does not continue what was received")
 
+// maxRounds bounds how often one gap is asked for.
+const maxRounds = 32
+
 // repair replays what followed the last batch, up to and without one number, -1
-// for everything there is. It begins with the last batch itself, which proves
-// that the publisher is the same. If anything is amiss the rank is reset.
+// for everything there is. If anything is amiss the rank is reset.
 func (r *rank) repair(ctx context.Context, until int64) error {
-	proven := false
-	err := r.replay(ctx, r.last, func(seq int64, payload []byte) error {
+	for range maxRounds {
+		before := r.last
+		err := r.proven(ctx, until)
 		switch {
-		case until >= 0 && seq >= until:
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !r.known:
+			// A replayed batch could not be decoded, and the rank was reset.
+		case err == nil && (until < 0 || r.last == until-1):
+			r.x.f.counts.replay("repaired")
 			return nil
-		case !proven && seq == r.last && maphash.Bytes(r.seed, payload) == r.print:
-			proven = true
-			return nil
-		case !proven || seq != r.last+1:
-			return errBroken
+		case r.last > before:
+			// The publisher drops replies that are not read fast enough. What came is
+			// good, so the rest is asked for.
+			continue
 		}
-		return r.forward(ctx, seq, payload)
-	})
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err == nil && proven && r.known && (until < 0 || r.last == until-1):
-		r.x.f.counts.replay("repaired")
-		return nil
-	case err == nil || errors.Is(err, errBroken):
-		r.x.f.counts.replay("incomplete")
-	default:
-		r.x.f.counts.replay("failed")
+		if err == nil || errors.Is(err, errBroken) {
+			r.x.f.counts.replay("incomplete")
+		} else {
+			r.x.f.counts.replay("failed")
+		}
+		break
 	}
 	if err := r.reset(ctx); err != nil {
 		return err
@@ -210,12 +216,34 @@ func (r *rank) repair(ctx context.Context, until int64) error {
 	return nil
 }
 
+// proven is one replay that begins with the last batch itself, which proves that
+// the publisher is the same.
+func (r *rank) proven(ctx context.Context, until int64) error {
+	proven := false
+	err := r.replay(ctx, r.last, func(seq int64, payload []byte) error {
+		switch {
+		case until >= 0 && seq >= until:
+			return errEnough
+		case !proven && seq == r.last && maphash.Bytes(r.seed, payload) == r.print:
+			proven = true
+			return nil
+		case !proven || seq != r.last+1:
+			return errBroken
+		}
+		return r.forward(ctx, seq, payload)
+	})
+	if err == nil && !proven {
+		return errBroken
+	}
+	return err
+}
+
 // warm replays the history that a publisher offers, up to and without one
 // number, -1 for all. A hole in it is a new beginning.
 func (r *rank) warm(ctx context.Context, until int64) error {
 	err := r.replay(ctx, 0, func(seq int64, payload []byte) error {
 		if until >= 0 && seq >= until {
-			return nil
+			return errEnough
 		}
 		if r.known && seq != r.last+1 {
 			if err := r.reset(ctx); err != nil {
@@ -264,7 +292,9 @@ func (r *rank) replay(ctx context.Context, from int64, take func(seq int64, payl
 		if seq == endMarker {
 			return nil
 		}
-		if err := take(seq, parts[n-1]); err != nil {
+		if err := take(seq, parts[n-1]); errors.Is(err, errEnough) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
