@@ -10,6 +10,7 @@ import (
 	"shunt/golden"
 	"shunt/runtime/routing"
 	"shunt/runtime/simulate"
+	"shunt/schema/plan"
 )
 
 // decideSeed makes the draws of the cases.
@@ -48,19 +49,21 @@ func TestDecide(t *testing.T) {
 		}
 		defer sim.Close()
 		for _, name := range requests {
-			c.Want(strings.TrimSuffix(name[strings.Index(name, "/")+1:], ".json")+".txt", decision(t, sim, name, c.Input(name)))
+			c.Want(strings.TrimSuffix(name[strings.Index(name, "/")+1:], ".json")+".txt", decision(t, sim, &r.Plan.Body, name, c.Input(name)))
 		}
 	})
 }
 
 // decision is the text of one decision, which must survive its JSON form.
-func decision(t *testing.T, sim *simulate.Simulation, name string, data []byte) string {
+func decision(t *testing.T, sim *simulate.Simulation, body *plan.Body, name string, data []byte) string {
 	t.Helper()
-	parse := simulate.ParseRequest
+	var request simulate.Request
+	var err error
 	if strings.HasPrefix(name, "bodies/") {
-		parse = simulate.ParseBody
+		request, err = simulate.ParseBody(t.Context(), body, data)
+	} else {
+		request, err = simulate.ParseRequest(data)
 	}
-	request, err := parse(data)
 	if err != nil {
 		return err.Error()
 	}

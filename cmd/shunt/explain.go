@@ -21,14 +21,18 @@ func explainCommand(s *streams) *cli.Command {
 		UsageText: "shunt explain --plan plan.json --request request.json [OPTION]...\n   shunt explain --plan plan.json --body chat.json [OPTION]...\n   shunt explain CODE",
 		Description: "Decides one request with the code that shuntd runs, and prints every bucket in try order and why it was\n" +
 			"skipped, the candidates, what the policy compared, what admission said, and the pick. - is standard input.\n\n" +
-			"A request is {\"model\", \"input_tokens\", \"max_output_tokens\" or \"expected_peak_tokens\"}; a body is what a\n" +
-			"client sends to /v1/chat/completions. A world is {\"engines\": [{\"id\", \"healthy\", \"inflight\", \"loads\": [...]}]};\n" +
-			"engines that it does not mention are healthy and idle, and have reported nothing.\n\n" +
+			"A request is {\"model\", \"input_tokens\" or \"token_ids\", \"max_output_tokens\" or \"expected_peak_tokens\",\n" +
+			"\"session_key\", \"routing_key\", \"ttft_target_ms\", \"tps_target\"}; a body is what a client sends to\n" +
+			"/v1/chat/completions, tokenized by the plan's tokenizer if it has one. A world is\n\n" +
+			"   {\"engines\": [{\"id\", \"healthy\", \"inflight\", \"dispatched_since_report\", \"loads\": [...]}],\n" +
+			"    \"prefixes\": [{\"block_size\", \"blocks\": {ENGINE: N}, \"tokens\": {ENGINE: [[ID, ...]]}, \"unavailable\": WHY}],\n" +
+			"    \"bindings\": [{\"bucket\", \"session_key\" or \"routing_key\", \"engine\"}], \"bindings_unavailable\"}\n\n" +
+			"Engines that it does not mention are healthy and idle, have reported nothing, and hold no prefix.\n\n" +
 			"Exit status: 0 an engine or pair was picked, 1 none was, 2 wrong usage, 3 the job could not be done.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`"},
 			&cli.StringFlag{Name: "request", Usage: "the facts of a request, as `FILE`"},
-			&cli.StringFlag{Name: "body", Usage: "the body of a chat request, as `FILE`; its length is estimated as shuntd does"},
+			&cli.StringFlag{Name: "body", Usage: "the body of a chat request, as `FILE`; its length is found as shuntd does"},
 			&cli.StringFlag{Name: "world", Usage: "the state of the engines, as `FILE`"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`NAME` of the form of the decision: text or json"},
 			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`N` that decides every draw; another one may decide a tie otherwise"},
@@ -57,7 +61,7 @@ func explainDecision(c *cli.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	request, err := readRequest(c, s)
+	request, err := readRequest(c, s, document)
 	if err != nil {
 		return err
 	}
@@ -112,10 +116,12 @@ func modelIDs(document *plan.Document) string {
 	return list
 }
 
-func readRequest(c *cli.Context, s *streams) (r simulate.Request, err error) {
+func readRequest(c *cli.Context, s *streams, document *plan.Document) (r simulate.Request, err error) {
 	name, parse := c.String("request"), simulate.ParseRequest
 	if name == "" {
-		name, parse = c.String("body"), simulate.ParseBody
+		name, parse = c.String("body"), func(data []byte) (simulate.Request, error) {
+			return simulate.ParseBody(c.Context, &document.Body, data)
+		}
 	}
 	data, err := readArgument(s, name, maxRequestBytes)
 	if err != nil {

@@ -108,7 +108,7 @@ func (s *source) describe(p *Prefixes) error {
 // Lookup implements prefix.Source.
 func (s *source) Lookup(context.Context, prefix.Prompt) (prefix.Outcome, error) {
 	switch {
-	case !s.tokens:
+	case !s.tokens || s.request.estimated:
 		return prefix.Outcome{Reason: prefix.NoTokens}, nil
 	case s.Unavailable != "":
 		return prefix.Outcome{Status: prefix.Unavailable, Reason: s.Unavailable}, nil

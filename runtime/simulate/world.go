@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"shunt/runtime/fleet"
-	"shunt/runtime/prepare"
 	"shunt/runtime/state/load"
 )
 
@@ -28,6 +27,9 @@ type Request struct {
 	// TTFTMS and TPS are the latency targets.
 	TTFTMS *uint64  `json:"ttft_target_ms"`
 	TPS    *float64 `json:"tps_target"`
+
+	// estimated says that the server would have had no token ids.
+	estimated bool
 }
 
 // World is the state of the fleet. An engine that it does not mention is
@@ -95,23 +97,6 @@ func ParseRequest(data []byte) (Request, error) {
 		return r, errors.New("request: expected_peak_tokens must be at least 1")
 	case r.MaxOutputTokens != nil && *r.MaxOutputTokens > math.MaxInt64-r.InputTokens:
 		return r, errors.New("request: input and output token counts overflow")
-	}
-	return r, nil
-}
-
-// ParseBody takes the facts from the body of a chat request, as the server does.
-func ParseBody(data []byte) (Request, error) {
-	var body prepare.Request
-	if err := body.Parse(data); err != nil {
-		return Request{}, err
-	}
-	input, peak, err := body.Lengths()
-	if err != nil {
-		return Request{}, err
-	}
-	r := Request{Model: body.Model, InputTokens: input}
-	if peak > 0 {
-		r.ExpectedPeakTokens = &peak
 	}
 	return r, nil
 }
