@@ -9,6 +9,7 @@ import (
 	"shunt/compiler/report"
 	"shunt/compiler/source"
 	"shunt/golden"
+	"shunt/runtime/simulate"
 	"shunt/schema/plan"
 )
 
@@ -46,9 +47,15 @@ func TestPlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := plan.Load(data); err != nil {
-			t.Error(err)
+		loaded, err := plan.Load(data)
+		if err != nil {
+			t.Fatal(err)
 		}
+		sim, err := simulate.New(&loaded.Body, simulate.World{}, decideSeed)
+		if err != nil {
+			t.Fatalf("the plan does not assemble: %v", err)
+		}
+		sim.Close()
 		c.Want("plan.json", string(data))
 	})
 }

@@ -71,7 +71,7 @@ func lookupText(c *policy.CacheTrace) (s string) {
 func guardText(c *policy.CacheTrace) string {
 	switch {
 	case !c.Guarded:
-		return ", no pressure guard"
+		return ", pressure not weighed"
 	case c.Overruled > 0:
 		return fmt.Sprintf(", pressure overruled %d of %d", c.Overruled, c.Compared)
 	}

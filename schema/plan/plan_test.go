@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -248,6 +249,113 @@ func TestValidate(t *testing.T) {
 	f("/requires/dispatch_timestamps", func(b *B) { b.Models[0].Requires.DispatchTimestamps = []string{"/models/0"} })
 }
 
+// stateful returns the small body with every policy and service of state-aware
+// routing.
+func stateful() plan.Body {
+	b := body()
+	m := &b.Models[0]
+	m.Tokenizer = &plan.Tokenizer{Path: "/m", ForwardInputIDs: true}
+	m.Sampling = &plan.Sampling{Conflict: plan.ConflictReject, Params: []plan.SamplingParam{
+		{Name: "temperature", Value: new(0.6)}, {Name: "top_k", Min: new(1.0), Max: new(50.0)},
+	}}
+	m.Affinity = &plan.AffinityHeaders{SessionID: "x-session-id", RoutingKey: "x-key"}
+	m.SLO = &plan.SLO{TTFT: plan.SLOFirst, TPS: plan.SLODisabled}
+	two := plan.FallbackPolicy{Type: plan.PowerOfTwo, PowerOfTwo: &plan.PowerOfTwoTuning{Choices: 2}}
+	m.Buckets[0].TTFTMS, m.Buckets[0].TokensPerSecond = ptr(100), new(0.5)
+	m.Buckets[0].Groups.PD.Prefill.Policy = plan.Policy{Type: plan.CacheAware, CacheAware: &plan.CacheAwareTuning{
+		CandidateMinWorkers: 8, CandidateRatio: 0.05, CandidateMaxWorkers: 32, PressureAbsThresholdMS: new(12.5), PressureRelThreshold: 1.5,
+		WorkerQueueLimit: ptr(4), SaturationQueueFloor: ptr(4), Fallback: two,
+	}}
+	m.Buckets[0].Groups.PD.Decode.Policy = plan.Policy{Type: plan.SessionAware, SessionAware: &plan.SessionAwareTuning{Fallback: two}}
+	m.Buckets[1].Groups.PD.Decode.Policy = plan.Policy{Type: plan.Sticky, Sticky: &plan.StickyTuning{Fallback: plan.FallbackPolicy{Type: plan.LoadBased}}}
+	b.State.Prefix = &plan.PrefixState{Remote: &plan.RemotePrefix{Endpoint: "http://index:50051", QueryTimeoutMS: 100, MaxInflight: 32}}
+	b.State.Affinity = &plan.AffinityState{IdleMS: 1, Redis: &plan.RedisAffinity{URL: "env:REDIS", OnFailure: plan.FailReject}}
+	return derive(b)
+}
+
+func TestStateRoundTrip(t *testing.T) {
+	data := encoded(t, stateful())
+	d, err := plan.Load(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := plan.Encode(d); err != nil || !bytes.Equal(data, again) {
+		t.Errorf("second encoding differs: %v", err)
+	}
+	r := d.Body.Models[0].Requires
+	for name, got := range map[string][]string{
+		"tokenizer buckets/0 buckets/0/groups/pd/prefill/policy buckets/1":                                                                          r.Tokens,
+		"buckets/0/groups/pd/prefill/policy buckets/0/groups/pd/decode/policy buckets/1/groups/pd/prefill/policy buckets/1/groups/pd/decode/policy": r.LoadReports,
+		"buckets/1/groups/pd/decode/policy":  r.DispatchTimestamps,
+		"buckets/0/groups/pd/prefill/policy": r.PrefixSource,
+		"buckets/0/groups/pd/decode/policy":  r.SessionHeader,
+	} {
+		if text := strings.ReplaceAll(strings.Join(got, " "), "/models/0/", ""); text != name {
+			t.Errorf("got %s, want %s", text, name)
+		}
+	}
+	if len(r.LengthEstimate) > 0 || !slices.Equal(r.RoutingKeyHeader, r.DispatchTimestamps) {
+		t.Errorf("requires %+v", r)
+	}
+}
+
+func TestValidateState(t *testing.T) {
+	type B = plan.Body
+	f := func(want string, edit func(b *B, m *plan.Model)) {
+		t.Helper()
+		b := stateful()
+		edit(&b, &b.Models[0])
+		if err := plan.Validate(&b); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	cache := func(m *plan.Model) *plan.CacheAwareTuning { return m.Buckets[0].Groups.PD.Prefill.Policy.CacheAware }
+	f("/load/transport: unknown value", func(b *B, _ *plan.Model) { b.State.Load.Transport = "zmq" })
+	f("/load/poll_interval_ms: 0", func(b *B, _ *plan.Model) { b.State.Load.PollIntervalMS = 0 })
+	f("/state/prefix: the section is present exactly when", func(b *B, _ *plan.Model) { b.State.Prefix = nil })
+	f("/state/affinity: the section is present exactly when", func(b *B, _ *plan.Model) { b.State.Affinity = nil })
+	f("exactly one of local and remote", func(b *B, _ *plan.Model) { b.State.Prefix.Local = &plan.LocalPrefix{MaxBlocks: 1} })
+	f("/local/max_blocks: 0", func(b *B, _ *plan.Model) { b.State.Prefix = &plan.PrefixState{Local: new(plan.LocalPrefix)} })
+	f("not in its normal form", func(b *B, _ *plan.Model) { b.State.Prefix.Remote.Endpoint = "http://Index:1" })
+	f("must start with http", func(b *B, _ *plan.Model) { b.State.Prefix.Remote.Endpoint = "grpc://index:1" })
+	f("/query_timeout_ms: 0", func(b *B, _ *plan.Model) { b.State.Prefix.Remote.QueryTimeoutMS = 0 })
+	f("/max_inflight: 0", func(b *B, _ *plan.Model) { b.State.Prefix.Remote.MaxInflight = 0 })
+	f("exactly one of memory and redis", func(b *B, _ *plan.Model) { b.State.Affinity.Redis = nil })
+	f("/memory/sweep_ms: 0", func(b *B, _ *plan.Model) {
+		b.State.Affinity.Redis, b.State.Affinity.Memory = nil, &plan.MemoryAffinity{MaxEntries: 1}
+	})
+	f("/idle_ms: 0", func(b *B, _ *plan.Model) { b.State.Affinity.IdleMS = 0 })
+	f("/redis/url: not a reference", func(b *B, _ *plan.Model) { b.State.Affinity.Redis.URL = "redis://x" })
+	f("/on_failure: unknown value", func(b *B, _ *plan.Model) { b.State.Affinity.Redis.OnFailure = "wait" })
+	f("/tokenizer/path", func(_ *B, m *plan.Model) { m.Tokenizer.Path = "" })
+	f("/requires/tokens", func(_ *B, m *plan.Model) { m.Requires.Tokens = m.Requires.Tokens[1:] })
+	f("/sampling/conflict", func(_ *B, m *plan.Model) { m.Sampling.Conflict = "" })
+	f("/sampling/params/1/name", func(_ *B, m *plan.Model) { slices.Reverse(m.Sampling.Params) })
+	f("/sampling/params/0/name: unknown", func(_ *B, m *plan.Model) { m.Sampling.Params[0].Name = "heat" })
+	f("/sampling/params/0: 3 is outside", func(_ *B, m *plan.Model) { m.Sampling.Params[0].Value = new(3.0) })
+	f("/sampling/params/0: a parameter has", func(_ *B, m *plan.Model) { m.Sampling.Params[0].Min = new(3.0) })
+	f("/affinity/session_id_header", func(_ *B, m *plan.Model) { m.Affinity.SessionID = "" })
+	f("no header name in lower case", func(_ *B, m *plan.Model) { m.Affinity.SessionID = "X-Session" })
+	f("/models/0/affinity: the section", func(_ *B, m *plan.Model) { m.Affinity = nil })
+	f("both modes disabled", func(_ *B, m *plan.Model) { m.SLO.TTFT = plan.SLODisabled })
+	f("/slo/tps: unknown value", func(_ *B, m *plan.Model) { m.SLO.TPS = "" })
+	f("/ttft_ms: 0", func(_ *B, m *plan.Model) { m.Buckets[0].TTFTMS = ptr(0) })
+	f("/tokens_per_second: 0 is outside", func(_ *B, m *plan.Model) { m.Buckets[0].TokensPerSecond = new(0.0) })
+	f("cache_aware cannot pick for the decode stage", func(_ *B, m *plan.Model) {
+		m.Buckets[0].Groups.PD.Decode.Policy = m.Buckets[0].Groups.PD.Prefill.Policy
+	})
+	f("/min_match_ratio: NaN", func(_ *B, m *plan.Model) { cache(m).MinMatchRatio = math.NaN() })
+	f("/candidate_ratio: 1.5", func(_ *B, m *plan.Model) { cache(m).CandidateRatio = 1.5 })
+	f("/candidate_max_workers: 7 is outside 8..", func(_ *B, m *plan.Model) { cache(m).CandidateMaxWorkers = 7 })
+	f("/pressure_rel_threshold: 1 is", func(_ *B, m *plan.Model) { cache(m).PressureRelThreshold = 1 })
+	f("/pressure_abs_threshold_ms: -1", func(_ *B, m *plan.Model) { cache(m).PressureAbsThresholdMS = new(-1.0) })
+	f("/saturation_queue_floor: 5 is outside 1..4", func(_ *B, m *plan.Model) { cache(m).SaturationQueueFloor = ptr(5) })
+	f("a floor needs", func(_ *B, m *plan.Model) { cache(m).WorkerQueueLimit = nil })
+	f("/cache_aware/fallback/power_of_two: the section", func(_ *B, m *plan.Model) { cache(m).Fallback.PowerOfTwo = nil })
+	f("cannot be a fallback", func(_ *B, m *plan.Model) { cache(m).Fallback.Type = plan.Sticky })
+	f("/policy/cache_aware: the section", func(_ *B, m *plan.Model) { m.Buckets[0].Groups.PD.Prefill.Policy.Type = plan.Random })
+}
+
 func TestNormalizeURL(t *testing.T) {
 	f := func(raw, want string) {
 		t.Helper()
@@ -407,6 +515,7 @@ func BenchmarkBreakpoints10000(b *testing.B) {
 	}
 }
 
+	f.Add(encoded(f, stateful()))
 func FuzzLoad(f *testing.F) {
 	f.Add(encoded(f, body()))
 	f.Add([]byte(`{"format":"shunt.plan/1","body":{"models":[null]}}`))
