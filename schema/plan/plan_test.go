@@ -515,9 +515,9 @@ func BenchmarkBreakpoints10000(b *testing.B) {
 	}
 }
 
-	f.Add(encoded(f, stateful()))
 func FuzzLoad(f *testing.F) {
 	f.Add(encoded(f, body()))
+	f.Add(encoded(f, stateful()))
 	f.Add([]byte(`{"format":"shunt.plan/1","body":{"models":[null]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := plan.Load(data)
