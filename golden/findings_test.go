@@ -266,6 +266,8 @@ func TestEveryCodeHasACase(t *testing.T) {
 		diag.Interrupted:     "TestInterrupted",
 		diag.EvaluationLimit: "TestEvaluationLimit; its text depends on the time",
 		diag.TooManyRuns:     "it needs thousands of buckets",
+		diag.BadTokenizer:    "golden/cli/tokenizer.txtar; only the command reads tokenizers",
+		diag.NoTemplate:      "golden/cli/tokenizer.txtar",
 	}
 	var texts []byte
 	for _, pattern := range []string{"check/*.txtar", "rules/*.txtar", "verify/*.txtar"} {

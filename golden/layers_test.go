@@ -69,7 +69,7 @@ func layers() []layer {
 		}},
 		{"runtime/app", []string{"schema/plan", "runtime/"}},
 
-		{"cmd/shunt", []string{"schema/", "compiler/", "runtime/simulate", "runtime/prepare"}},
+		{"cmd/shunt", []string{"schema/", "compiler/", "runtime/simulate", "runtime/tokens"}},
 		{"cmd/shuntd", []string{"runtime/app"}},
 		{"cmd/enginesim", []string{"runtime/enginetest"}},
 		{"examples/", nil},

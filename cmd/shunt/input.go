@@ -68,7 +68,9 @@ func newInputs(c *cli.Context, s *streams, names []string) (*inputs, error) {
 }
 
 func (in *inputs) compile(ctx context.Context) compiler.Result {
-	return compiler.Compile(ctx, in.options, in.list)
+	r := compiler.Compile(ctx, in.options, in.list)
+	checkTokenizers(&r)
+	return r
 }
 
 // lines returns a function for excerpts. Where nothing could be parsed there is

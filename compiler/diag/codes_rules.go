@@ -28,6 +28,7 @@ const (
 	Unread          Code = "SH0224"
 	SamplingDomain  Code = "SH0225"
 	BadEndpoint     Code = "SH0226"
+	BadTokenizer    Code = "SH0227"
 )
 
 // ruleCodes are the rules between the parts of a configuration, SH02xx.
@@ -162,6 +163,11 @@ var ruleCodes = []Entry{
 		Explanation: "The endpoint of a remote index is a scheme, a host and a port. The protocol has the paths, and credentials never stand in a configuration.",
 		Hint:        "Write it like http://10.0.0.9:50051.",
 	},
+	{
+		Code: BadTokenizer, Severity: Error, Title: "tokenizer that cannot be used",
+		Explanation: "The tokenizer is on this machine, and the router could not start with it: a file is missing or broken, or of a kind whose ids it cannot reproduce exactly. A tokenizer that is not on this machine is not judged.",
+		Hint:        "Name the folder of a model whose tokenizer.json is byte-level BPE, or remove tokenizer.",
+	},
 }
 
 // Codes of the static analysis.
@@ -179,6 +185,7 @@ const (
 	DefaultIndex   Code = "SH0312"
 	NoEstimates    Code = "SH0313"
 	StalePolls     Code = "SH0314"
+	NoTemplate     Code = "SH0315"
 )
 
 // analysisCodes are the warnings of the static analysis, SH03xx.
@@ -247,6 +254,11 @@ var analysisCodes = []Entry{
 		Code: StalePolls, Severity: Warning, Title: "load that is stale before it is polled again",
 		Explanation: "A load report counts for state.load.freshness. When engines are polled less often than that, their load is unknown in between: limits on it admit, and policies compare by what the router counts itself.",
 		Hint:        "Shorten poll_interval to half of freshness or less.",
+	},
+	{
+		Code: NoTemplate, Severity: Warning, Title: "tokenizer without a usable chat template",
+		Explanation: "The ids of a prompt follow from the tokenizer and the chat template together. Without a template that can be rendered exactly, the router estimates lengths and finds no cached prefixes, rather than using ids that may be wrong.",
+		Hint:        "Put the model's tokenizer_config.json or chat_template.jinja beside its tokenizer.json.",
 	},
 }
 
