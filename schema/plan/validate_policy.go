@@ -16,11 +16,11 @@ func (v *validator) number(pointer string, x, low, high float64) {
 	}
 }
 
-// policy checks the policy of a group at a pointer.
+// policy checks the policy of the group at a pointer. Text is made only for what
+// is wrong, since a plan may have many thousand groups.
 func (v *validator) policy(at string, p *Policy) {
-	at += "/policy"
 	if !slices.Contains(PolicyTypes[:], p.Type) {
-		v.bad(at+"/type", fmt.Sprintf("unknown policy type %q", p.Type), fmt.Sprintf("one of %q", PolicyTypes))
+		v.bad(at+"/policy/type", fmt.Sprintf("unknown policy type %q", p.Type), fmt.Sprintf("one of %q", PolicyTypes))
 	}
 	for _, s := range [...]struct {
 		of      PolicyType
@@ -32,24 +32,24 @@ func (v *validator) policy(at string, p *Policy) {
 		{Sticky, p.Sticky != nil},
 	} {
 		if (p.Type == s.of) != s.present {
-			v.bad(at+"/"+string(s.of), "the section is present exactly when the type is "+string(s.of), "")
+			v.bad(at+"/policy/"+string(s.of), "the section is present exactly when the type is "+string(s.of), "")
 		}
 	}
 	if p.PowerOfTwo != nil {
-		v.optional(at, "/power_of_two/choices", &p.PowerOfTwo.Choices, 1, MaxCount)
+		v.optional(at, "/policy/power_of_two/choices", &p.PowerOfTwo.Choices, 1, MaxCount)
 	}
 	if p.CacheAware != nil {
-		v.cacheAware(at+"/cache_aware", p.CacheAware)
+		v.cacheAware(at+"/policy/cache_aware", p.CacheAware)
 	}
 	if f := p.Fallback(); f != nil {
-		v.fallback(at+"/"+string(p.Type)+"/fallback", f)
+		v.fallback(at+"/policy/"+string(p.Type)+"/fallback", f)
 	}
 	a := &p.Admission
-	v.optional(at, "/admission/max_running_requests", a.MaxRunningRequests, 0, MaxCount)
-	v.optional(at, "/admission/max_waiting_requests", a.MaxWaitingRequests, 0, MaxCount)
-	v.optional(at, "/admission/max_kv_tokens", a.MaxKVTokens, 0, MaxCount)
-	v.optional(at, "/admission/max_pending_prefill_tokens", a.MaxPendingPrefillTokens, 0, MaxCount)
-	v.optional(at, "/admission/max_inflight_requests", a.MaxInflightRequests, 0, MaxCount)
+	v.optional(at, "/policy/admission/max_running_requests", a.MaxRunningRequests, 0, MaxCount)
+	v.optional(at, "/policy/admission/max_waiting_requests", a.MaxWaitingRequests, 0, MaxCount)
+	v.optional(at, "/policy/admission/max_kv_tokens", a.MaxKVTokens, 0, MaxCount)
+	v.optional(at, "/policy/admission/max_pending_prefill_tokens", a.MaxPendingPrefillTokens, 0, MaxCount)
+	v.optional(at, "/policy/admission/max_inflight_requests", a.MaxInflightRequests, 0, MaxCount)
 }
 
 func (v *validator) cacheAware(at string, t *CacheAwareTuning) {
