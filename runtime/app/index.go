@@ -15,7 +15,6 @@ import (
 	"syscall"
 
 	"github.com/VictoriaMetrics/metrics"
-	"google.golang.org/grpc"
 
 	"shunt/runtime/assemble"
 	"shunt/runtime/fleet"
@@ -138,7 +137,7 @@ func (p *indexProcess) serve(ctx context.Context) error {
 	failed := make(chan error, 2)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := g.Serve(ln); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		if err := g.Serve(ln); err != nil {
 			failed <- fmt.Errorf("index listener: %w", err)
 		}
 	})
