@@ -57,8 +57,9 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 		done; \
 	done
 
-bench: ## run the benchmarks; BENCH selects them
+bench: build ## run the benchmarks; BENCH selects them, the last line installs nginx and haproxy
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	$(GO) run ./golden/bench --bin bin
 
 golden: ## rewrite expected outputs, and fail if that changed any
 	UPDATE=1 $(GO) test ./...
