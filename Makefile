@@ -57,7 +57,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 		done; \
 	done
 
-bench: build ## run the benchmarks; BENCH selects them, the last line installs nginx and haproxy
+bench: build ## run the benchmarks (BENCH selects), and those next to nginx and haproxy
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 	$(GO) run ./golden/bench --bin bin
 
