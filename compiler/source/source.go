@@ -17,6 +17,9 @@ const (
 	MaxCUEBytes = 1 << 20
 	// MaxDepth is the deepest nesting of objects and lists in an input.
 	MaxDepth = 100
+	// MaxText bounds the bytes of one string, name or number. Findings quote
+	// them, and nothing that a configuration names is as long.
+	MaxText = 16 << 10
 	// MaxNodes bounds the values in all inputs together, aliases expanded.
 	MaxNodes = 2_000_000
 	// MaxFields bounds the fields of one object, whose evaluation cost grows
