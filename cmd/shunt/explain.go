@@ -22,8 +22,12 @@ func explainCommand(s *streams) *cli.Command {
 		Description: "Decides one request with the code that shuntd runs, and prints every bucket in try order and why it was\n" +
 			"skipped, the candidates, what the policy compared, what admission said, and the pick. - is standard input.\n\n" +
 			"A request is {\"model\", \"input_tokens\", \"max_output_tokens\" or \"expected_peak_tokens\"}; a body is what a\n" +
-			"client sends to /v1/chat/completions. A world is {\"engines\": [{\"id\", \"healthy\", \"inflight\", \"loads\": [...]}]};\n" +
-			"engines that it does not mention are healthy and idle, and have reported nothing.\n\n" +
+			"client sends to /v1/chat/completions. A world is {\"engines\": [{\"id\", \"model\" (if the plan has several),\n" +
+			"\"healthy\", \"inflight\", \"dispatched_since_report\", \"loads\"}]}; engines that it does not mention are healthy\n" +
+			"and idle, and have reported nothing. loads has an object for each rank of the engine: \"running_requests\",\n" +
+			"\"waiting_requests\", \"age_ms\", and all or none of \"used_kv_tokens\", \"kv_tokens\", \"kv_capacity_tokens\",\n" +
+			"\"max_running_requests\", \"pending_prefill_tokens\"; with them \"prefill_tokens_per_second\".\n\n" +
+			"Draws are made from --seed, so a tie may be decided otherwise than by the server.\n\n" +
 			"Exit status: 0 an engine or pair was picked, 1 none was, 2 wrong usage, 3 the job could not be done.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`"},
@@ -50,8 +54,19 @@ func explainDecision(c *cli.Context, s *streams) error {
 		return wrongUsage("unexpected argument %q", c.Args().First())
 	case (c.String("request") == "") == (c.String("body") == ""):
 		return wrongUsage("explain --plan needs one of --request FILE and --body FILE")
+	case stdinUses(c, "plan", "request", "body", "world") > 1:
+		return wrongUsage("only one of --plan, --request, --body and --world can be - (standard input)")
 	case c.String("format") != "text" && c.String("format") != "json":
 		return wrongUsage("--format %q is not text or json", c.String("format"))
+	}
+	stdin := 0
+	for _, name := range [...]string{"plan", "request", "body", "world"} {
+		if c.String(name) == "-" {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return wrongUsage("standard input can be read only once")
 	}
 	document, err := loadPlan(s, c.String("plan"))
 	if err != nil {
@@ -72,6 +87,17 @@ func explainDecision(c *cli.Context, s *streams) error {
 		}
 	}
 	return decide(c, s, document, request, world)
+}
+
+// stdinUses counts the options that name standard input.
+func stdinUses(c *cli.Context, names ...string) int {
+	n := 0
+	for _, name := range names {
+		if c.String(name) == "-" {
+			n++
+		}
+	}
+	return n
 }
 
 func decide(c *cli.Context, s *streams, document *plan.Document, r simulate.Request, w simulate.World) error {

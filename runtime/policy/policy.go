@@ -47,7 +47,7 @@ const (
 	ReasonRoundRobin Reason = "round_robin"
 	ReasonRandom     Reason = "random"
 	ReasonPowerOfTwo Reason = "power_of_two"
-	ReasonLoadBased  Reason = "least_load"
+	ReasonLoadBased  Reason = "load_based"
 )
 
 // intN is the default source of randomness: process-wide and lock-free.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"shunt/runtime/fleet"
 	"shunt/runtime/prepare"
@@ -60,8 +61,11 @@ type Load struct {
 // ParseRequest reads one request document; anything unknown is refused.
 func ParseRequest(data []byte) (Request, error) {
 	var r Request
-	if err := json.Unmarshal(data, &r, json.RejectUnknownMembers(true)); err != nil {
-		return r, fmt.Errorf("request: %w", err)
+	if err := decode("request", data, &r); err != nil {
+		if hasMessages(data) {
+			err = fmt.Errorf("%w; a chat body is not a request, but has facts taken from it", err)
+		}
+		return r, err
 	}
 	switch {
 	case r.Model == "":
@@ -81,20 +85,31 @@ func ParseRequest(data []byte) (Request, error) {
 }
 
 // ParseBody takes the facts from the body of a chat request, as the server does.
+// Without messages it is refused, which the server leaves to the engine.
 func ParseBody(data []byte) (Request, error) {
 	var body prepare.Request
 	if err := body.Parse(data); err != nil {
-		return Request{}, err
+		return Request{}, fmt.Errorf("body: %w", err)
+	}
+	if !hasMessages(data) {
+		return Request{}, errors.New("body: it has no messages, so it is not a chat body")
 	}
 	input, peak, err := body.Lengths()
 	if err != nil {
-		return Request{}, err
+		return Request{}, fmt.Errorf("body: %w", err)
 	}
 	r := Request{Model: body.Model, InputTokens: input}
 	if peak > 0 {
 		r.ExpectedPeakTokens = &peak
 	}
 	return r, nil
+}
+
+func hasMessages(data []byte) bool {
+	var chat struct {
+		Messages jsontext.Value `json:"messages"`
+	}
+	return json.Unmarshal(data, &chat, jsontext.AllowDuplicateNames(true)) == nil && chat.Messages != nil
 }
 
 // peak is the expected peak, 0 if unknown.
@@ -111,10 +126,8 @@ func (r Request) peak() int64 {
 // ParseWorld reads one world document; anything unknown is refused.
 func ParseWorld(data []byte) (World, error) {
 	var w World
-	if err := json.Unmarshal(data, &w, json.RejectUnknownMembers(true)); err != nil {
-		return w, fmt.Errorf("world: %w", err)
-	}
-	return w, nil
+	err := decode("world", data, &w)
+	return w, err
 }
 
 // apply puts a described engine into its state at the given time.
