@@ -533,6 +533,7 @@ func TestPathsAndMethods(t *testing.T) {
 		}
 	}
 	f("GET", "/v1/chat/completions", "405 method_not_allowed", "OPTIONS, POST")
+	f("OPTIONS", "/v1/chat/completions", "200 ok", "OPTIONS, POST")
 	f("DELETE", "/v1/models", "405 method_not_allowed", "GET, OPTIONS")
 	f("POST", "/v1/chat/completions/", "404 not_found", "")
 	f("GET", "/admin/plan", "404 not_found", "")
@@ -633,6 +634,18 @@ func TestRequestIDs(t *testing.T) {
 	f("a b", false)
 	f("é", false)
 	f("", false)
+	req, err := http.NewRequest("POST", r.http.URL+"/v1/chat/completions", strings.NewReader(bufferedChat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header["X-Request-Id"] = []string{"one", "two"}
+	if a, err := r.do(req); err != nil || !slices.Equal(a.header["X-Request-Id"], []string{"one"}) {
+		t.Errorf("two ids became %q, %v", a.header["X-Request-Id"], err)
+	}
+	all := r.engines[enginetest.Plain].Requests()
+	if got := all[len(all)-1].Header["X-Request-Id"]; !slices.Equal(got, []string{"one"}) {
+		t.Errorf("the engine got ids %q", got)
+	}
 	if a := r.get("/nowhere"); !minted.MatchString(a.header.Get("X-Request-Id")) {
 		t.Error("an error has no id")
 	}

@@ -109,6 +109,7 @@ func (s *Server) Ready() bool {
 func newRouter() *httprouter.Router {
 	return &httprouter.Router{
 		HandleMethodNotAllowed: true,
+		HandleOPTIONS:          true, // Allow promises it
 		NotFound:               http.HandlerFunc(notFound),
 		MethodNotAllowed:       http.HandlerFunc(methodNotAllowed),
 	}
