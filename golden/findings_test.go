@@ -268,6 +268,7 @@ func TestEveryCodeHasACase(t *testing.T) {
 		diag.Interrupted:     "TestInterrupted",
 		diag.EvaluationLimit: "TestEvaluationLimit; its text depends on the time",
 		diag.TooManyRuns:     "it needs thousands of buckets",
+		diag.OtherShape:      "it needs thousands of mistakes; the walk explains all others",
 	}
 	var texts []byte
 	for _, pattern := range []string{"check/*.txtar", "verify/*.txtar"} {

@@ -59,15 +59,6 @@ func explainDecision(c *cli.Context, s *streams) error {
 	case c.String("format") != "text" && c.String("format") != "json":
 		return wrongUsage("--format %q is not text or json", c.String("format"))
 	}
-	stdin := 0
-	for _, name := range [...]string{"plan", "request", "body", "world"} {
-		if c.String(name) == "-" {
-			stdin++
-		}
-	}
-	if stdin > 1 {
-		return wrongUsage("standard input can be read only once")
-	}
 	document, err := loadPlan(s, c.String("plan"))
 	if err != nil {
 		return err

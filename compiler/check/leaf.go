@@ -80,7 +80,9 @@ func (w *walker) scalar(n *source.Node, p *place, path []string) {
 		if p.secret() || strings.Contains(n.Text, "@") {
 			// It may be or hold a secret, which does not belong in the log of
 			// a build.
-			w.hide(d, n)
+			if p.secret() || !strings.Contains(n.Text, "://") {
+				w.hide(d, n) // what is secret in a URL is hidden anyway
+			}
 		} else {
 			d.Message += ", not " + strconv.Quote(shorten(n.Text))
 		}

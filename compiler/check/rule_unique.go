@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"shunt/compiler/diag"
 	"shunt/schema/plan"
@@ -50,11 +49,7 @@ func ruleEngineURLs(r *rules) {
 			normal, err := plan.NormalizeURL(raw)
 			if err != nil {
 				// The URL is not quoted: it may hold a password.
-				f := r.add(diag.BadURL, path, fmt.Sprintf("the URL of engine %q %v", m.engines[i].ID, err))
-				f.Hint = "write it like http://10.0.0.1:30000"
-				if strings.ContainsAny(raw, "@?#") {
-					f.Secret, f.SecretEnd = f.Pos, f.End
-				}
+				r.add(diag.BadURL, path, fmt.Sprintf("the URL of engine %q %v", m.engines[i].ID, err)).Hint = "write it like http://10.0.0.1:30000"
 				continue
 			}
 			if f := seen.see(normal, path, "the URL %q is used by two engines"); f != nil && normal != raw {

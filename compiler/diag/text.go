@@ -69,7 +69,7 @@ var (
 func SecretName(name string) bool { return secretNames.MatchString(name) }
 
 // Mask returns a line of an input with asterisks for what is likely to be a
-// secret: the user information and the query of each URL and the value of each
+// secret: the user information, query and fragment of each URL and the value of each
 // field that is named like a secret. It keeps the length of the line, so that
 // places stay what they are.
 func Mask(line string) string {
@@ -83,8 +83,8 @@ func Mask(line string) string {
 	for i := 0; i < len(line); i++ {
 		switch c := line[i]; {
 		case strings.IndexByte(" \t\"'{}[],", c) >= 0:
-			if scheme && line[word] == '?' {
-				hide(out, word, i)
+			if scheme && strings.IndexByte("?#", line[word]) >= 0 {
+				hide(out, word+1, i)
 			}
 			word, scheme, part, colon = i+1, false, i+1, false
 		case c == '/':
@@ -96,12 +96,12 @@ func Mask(line string) string {
 			// user:password@host, with or without a scheme.
 			hide(out, part, i)
 			part, colon = i+1, false
-		case c == '?' && scheme && line[word] != '?':
+		case (c == '?' || c == '#') && scheme && strings.IndexByte("?#", line[word]) < 0:
 			word = i
 		}
 	}
-	if scheme && word < len(line) && line[word] == '?' {
-		hide(out, word, len(line))
+	if scheme && word < len(line) && strings.IndexByte("?#", line[word]) >= 0 {
+		hide(out, word+1, len(line))
 	}
 	return string(out)
 }
