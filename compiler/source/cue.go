@@ -64,24 +64,16 @@ func (b *builder) cue() *Node {
 	if b.stopped {
 		return nil
 	}
-	switch {
-	case len(root.Fields) > 0:
-		root.at = root.Fields[0].at
-	case !hasBraces(parsed):
-		b.empty()
-		return nil
-	}
-	return root
-}
-
-// hasBraces reports whether a file holds an object in braces, perhaps empty.
-func hasBraces(f *ast.File) bool {
-	for _, d := range f.Decls {
-		if _, ok := d.(*ast.EmbedDecl); ok {
-			return true
+	for _, d := range parsed.Decls {
+		switch d.(type) {
+		case *ast.EmbedDecl, *ast.Field:
+			// The first field, or the brace of an object, perhaps empty.
+			root.at = b.place(d.Pos().Offset())
+			return root
 		}
 	}
-	return false
+	b.empty()
+	return nil
 }
 
 // scan goes over the tokens before the parser does. It bounds the nesting,
