@@ -66,6 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	p := &process{opts: o, level: new(slog.LevelVar), fleet: new(fleet.Fleet)}
 	defer p.fleet.Close()
 	p.log = newLog(o.Log, document.Body.Server.Log, p.level)
+	metrics.ExposeMetadata(true) // a switch of the whole process, always on
 	set := metrics.NewSet()
 	meters := server.NewMeters(set, p.fleet)
 	p.forwarder = forward.New(forward.Options{Log: p.log, Observer: meters})

@@ -30,7 +30,8 @@ func decodeError(data []byte, err error) error {
 		// The offset counts the bytes that were read, the offending one included.
 		at := max(int(syntax.Offset)-1, 0)
 		line, col := place(data, at)
-		return &Error{Code: CodeSyntax, Line: line, Column: col, Message: "not one JSON document: unexpected " + strings.TrimPrefix(excerpt(data, at), "the ")}
+		return &Error{Code: CodeSyntax, Line: line, Column: col, Hint: notAPlan,
+			Message: "not one JSON document: unexpected " + strings.TrimPrefix(excerpt(data, at), "the ")}
 	}
 	if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		line, col := place(data, int(other.Offset)-1)
