@@ -409,7 +409,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(streamedChat), streamedChat)
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(streamedChat), streamedChat)
 	if _, err := bufio.NewReaderSize(conn, 16).ReadByte(); err != nil {
 		t.Fatal(err)
 	}
@@ -534,7 +534,9 @@ func TestPathsAndMethods(t *testing.T) {
 	}
 	f("GET", "/v1/chat/completions", "405 method_not_allowed", "OPTIONS, POST")
 	f("OPTIONS", "/v1/chat/completions", "200 ok", "OPTIONS, POST")
-	f("DELETE", "/v1/models", "405 method_not_allowed", "GET, OPTIONS")
+	f("DELETE", "/v1/models", "405 method_not_allowed", "GET, HEAD, OPTIONS")
+	f("HEAD", "/readyz", "200 ok", "")
+	f("HEAD", "/v1/models", "200 ok", "")
 	f("POST", "/v1/chat/completions/", "404 not_found", "")
 	f("GET", "/admin/plan", "404 not_found", "")
 	f("GET", "/nowhere", "404 not_found", "")
@@ -610,6 +612,33 @@ func TestSlowBody(t *testing.T) {
 	}
 	f("Content-Length: 100\r\n", "HTTP/1.1 408 Request Timeout")
 	f("Content-Length: 100000000\r\nExpect: 100-continue\r\n", "HTTP/1.1 413 Request Entity Too Large")
+}
+
+// TestRefusedBodyIsReadOn: a body that is not wanted is taken in, so that the
+// refusal is not lost by a connection reset.
+func TestRefusedBodyIsReadOn(t *testing.T) {
+	r := newRig(t, plainOptions())
+	defer r.close()
+	r.replan(func(g *server.Generation) { g.Settings.MaxBody = 1 << 20 })
+	f := func(request string, size int, want string) {
+		t.Helper()
+		conn, err := net.Dial("tcp", r.http.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", request, size)
+		if _, err := conn.Write(make([]byte, size)); err != nil {
+			t.Errorf("%s: %v", request, err)
+		}
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+want) {
+			t.Errorf("%s: got %.50q, %v", request, answer, err)
+		}
+	}
+	f("POST /v1/chat/completions", 3<<19, "413 ")
+	f("POST /v1/completions", 200<<10, "404 ")
+	f("PUT /v1/chat/completions", 200<<10, "405 ")
 }
 
 func TestRequestIDs(t *testing.T) {

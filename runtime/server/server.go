@@ -115,19 +115,25 @@ func newRouter() *httprouter.Router {
 	}
 }
 
+// get serves GET and, as every GET, HEAD.
+func get(r *httprouter.Router, path string, h http.HandlerFunc) {
+	r.HandlerFunc(http.MethodGet, path, h)
+	r.HandlerFunc(http.MethodHead, path, h)
+}
+
 func (s *Server) publicRoutes() *httprouter.Router {
 	r := newRouter()
 	r.HandlerFunc(http.MethodPost, chatPath, s.chat)
-	r.HandlerFunc(http.MethodGet, modelsPath, s.models)
+	get(r, modelsPath, s.models)
 	s.probes(r)
 	return r
 }
 
 // probes are served on both listeners.
 func (s *Server) probes(r *httprouter.Router) {
-	r.HandlerFunc(http.MethodGet, healthPath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	r.HandlerFunc(http.MethodGet, readyPath, s.readyz)
-	r.HandlerFunc(http.MethodGet, metricsPath, s.opts.Meters.serve)
+	get(r, healthPath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	get(r, readyPath, s.readyz)
+	get(r, metricsPath, s.opts.Meters.serve)
 }
 
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
