@@ -198,7 +198,8 @@ func (r *rig) leave(body string, early bool, header ...string) {
 		go func() {
 			within(10*time.Second, func() bool {
 				for _, e := range r.engines {
-					if e.State().Received == 0 {
+					// A prefill engine that runs has met its decode engine.
+					if s := e.State(); s.Received == 0 || e.Role() == enginetest.Prefill && s.Running == 0 {
 						return false
 					}
 				}
