@@ -208,7 +208,11 @@ func TestReadinessFallsFirst(t *testing.T) {
 	for p.get(t, p.url+"/readyz") != http.StatusServiceUnavailable {
 		time.Sleep(time.Millisecond)
 	}
-	if got := p.chat(t); got != http.StatusOK {
+	resp, err := p.client.Post(p.url+"/v1/chat/completions", "application/json", strings.NewReader(chatBody))
+	if err == nil && !resp.Close {
+		t.Error("the client may send more on this connection")
+	}
+	if got := status(t, resp, err); got != http.StatusOK {
 		t.Errorf("chat during the delay: status %d", got)
 	}
 	p.stop(t, syscall.SIGTERM, nil) // the second signal ends the delay

@@ -97,7 +97,8 @@ func (s *Server) NoteFailure(err error) {
 }
 
 // SetServing switches readiness: off at the start of a drain, when requests are
-// still served but no more should be sent.
+// still served but no more should be sent. Answers then ask clients to give their
+// connections up, since one that is closed under a request loses it.
 func (s *Server) SetServing(on bool) { s.serving.Store(on) }
 
 // Ready is what /readyz says.
