@@ -317,6 +317,22 @@ func TestInputsUnify(t *testing.T) {
 	f("1:1 SH0112", "", "a.yaml", "a: [1]", "b.yaml", "")
 }
 
+// TestPackages reads CUE files of one package, of two, and without one.
+func TestPackages(t *testing.T) {
+	f := func(want string, texts ...string) {
+		t.Helper()
+		var in []source.Input
+		for i, text := range texts {
+			in = append(in, source.Input{Name: fmt.Sprintf("%c.cue", 'a'+i), Reader: strings.NewReader(text)})
+		}
+		if _, l := source.Read(context.Background(), source.Options{}, in); brief(l) != want {
+			t.Errorf("%q: got %q, want %q", texts, brief(l), want)
+		}
+	}
+	f("", "package p\na: 1", "package p\nb: 1", "c: 1")
+	f("1:9 SH0109", "package p\na: 1", "c: 1", "package q\nb: 1")
+}
+
 func TestFilesThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "d.yaml")

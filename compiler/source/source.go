@@ -86,6 +86,10 @@ type reader struct {
 	// MaxNodes.
 	bytes  int64
 	weight int
+	// pkg is the package of the CUE inputs, empty before the first that has
+	// one, and pkgAt where it is named.
+	pkg   string
+	pkgAt place
 	// broken is set once an input gave no root, so that there is no tree.
 	broken bool
 }
