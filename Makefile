@@ -16,7 +16,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo run test race lint vuln fuzz bench golden e2e-clients ci clean
+.PHONY: help build bin/demo demo run test race lint vuln fuzz bench golden e2e-clients ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,11 +24,16 @@ help: ## list the targets
 build: ## build shunt, shuntd and enginesim into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
-demo: build ## route requests of three sizes through eight simulated engines, and check it
-	$(GO) run ./examples/demo --bin bin
+# One build with one set of flags, so that nothing is compiled twice.
+bin/demo:
+	@echo "building; the first time this takes about a minute"
+	@$(GO) build -trimpath -o bin/ ./cmd/... ./examples/demo
 
-run: build ## the same, and keep it up for your own requests until Ctrl-C
-	$(GO) run ./examples/demo --bin bin --keep
+demo: bin/demo ## route requests of three sizes through eight simulated engines, and check it
+	@bin/demo --bin bin
+
+run: bin/demo ## the same, and keep it up for your own requests until Ctrl-C
+	@bin/demo --bin bin --keep
 
 test: ## run all tests
 	$(GO) test ./...
@@ -57,17 +62,18 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 		done; \
 	done
 
-bench: ## run the benchmarks; BENCH selects them
+bench: build ## run the benchmarks (BENCH selects), and those next to nginx and haproxy
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	$(GO) run ./golden/bench --bin bin
 
 golden: ## rewrite expected outputs, and fail if that changed any
 	UPDATE=1 $(GO) test ./...
 	git diff --exit-code
 
-e2e-clients: build ## the OpenAI clients for Go and JavaScript against the stack of run
+e2e-clients: bin/demo ## the OpenAI clients for Go and JavaScript against the stack of run
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "e2e-clients needs node (20 or later) and npm in PATH" >&2; exit 1; }
 	cd golden/clients/js && npm ci --no-audit --no-fund
-	$(GO) run ./examples/demo --bin bin --exec 'set -e; (cd golden/clients/go && $(GO) test -count=1 -v ./...); cd golden/clients/js && npm test'
+	@bin/demo --bin bin --exec 'set -e; (cd golden/clients/go && $(GO) test -count=1 -v ./...); cd golden/clients/js && npm test'
 
 ci: lint vuln race fuzz demo e2e-clients ## what continuous integration runs
 

@@ -70,7 +70,7 @@ func layers() []layer {
 		{"runtime/app", []string{"schema/plan", "runtime/"}},
 
 		{"cmd/shunt", []string{"schema/", "compiler/", "runtime/simulate", "runtime/tokens"}},
-		{"cmd/shuntd", []string{"runtime/app"}},
+		{"cmd/shuntd", []string{"runtime/app", "schema/plan"}},
 		{"cmd/enginesim", []string{"runtime/enginetest"}},
 		{"examples/", nil},
 		{"golden", nil},

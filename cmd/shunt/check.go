@@ -26,6 +26,9 @@ func checkCommand(s *streams) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if err := distinct(rep.files(), in.names()); err != nil {
+				return err
+			}
 			r := in.compile(c.Context)
 			if err := rep.write(r.Findings, in.lines(r)); err != nil {
 				return err
@@ -52,6 +55,9 @@ func compileCommand(s *streams) *cli.Command {
 
 func compile(c *cli.Context, s *streams) error {
 	output, out := c.String("output"), s.out
+	if output == "" && c.IsSet("output") {
+		return wrongUsage("--output names no file")
+	}
 	if output == "" || output == "-" {
 		output, out = "", s.err
 	}
@@ -61,6 +67,13 @@ func compile(c *cli.Context, s *streams) error {
 	}
 	in, err := newInputs(c, s, c.Args().Slice())
 	if err != nil {
+		return err
+	}
+	written := rep.files()
+	if output != "" {
+		written = append(written, output)
+	}
+	if err := distinct(written, in.names()); err != nil {
 		return err
 	}
 	r := in.compile(c.Context)

@@ -24,10 +24,15 @@ func explainCommand(s *streams) *cli.Command {
 			"A request is {\"model\", \"input_tokens\" or \"token_ids\", \"max_output_tokens\" or \"expected_peak_tokens\",\n" +
 			"\"session_key\", \"routing_key\", \"ttft_target_ms\", \"tps_target\"}; a body is what a client sends to\n" +
 			"/v1/chat/completions, tokenized by the plan's tokenizer if it has one. A world is\n\n" +
-			"   {\"engines\": [{\"id\", \"healthy\", \"inflight\", \"dispatched_since_report\", \"loads\": [...]}],\n" +
+			"   {\"engines\": [{\"id\", \"model\" (if the plan has several), \"healthy\", \"inflight\",\n" +
+			"                 \"dispatched_since_report\", \"loads\": [...]}],\n" +
 			"    \"prefixes\": [{\"block_size\", \"blocks\": {ENGINE: N}, \"tokens\": {ENGINE: [[ID, ...]]}, \"unavailable\": WHY}],\n" +
 			"    \"bindings\": [{\"bucket\", \"session_key\" or \"routing_key\", \"engine\"}], \"bindings_unavailable\"}\n\n" +
-			"Engines that it does not mention are healthy and idle, have reported nothing, and hold no prefix.\n\n" +
+			"Engines that it does not mention are healthy and idle, have reported nothing, and hold no prefix. loads has\n" +
+			"an object for each rank of the engine: \"running_requests\", \"waiting_requests\", \"age_ms\", and all or none of\n" +
+			"\"used_kv_tokens\", \"kv_tokens\", \"kv_capacity_tokens\", \"max_running_requests\", \"pending_prefill_tokens\"; with\n" +
+			"them \"prefill_tokens_per_second\".\n\n" +
+			"Draws are made from --seed, so a tie may be decided otherwise than by the server.\n\n" +
 			"Exit status: 0 an engine or pair was picked, 1 none was, 2 wrong usage, 3 the job could not be done.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`"},
@@ -54,6 +59,8 @@ func explainDecision(c *cli.Context, s *streams) error {
 		return wrongUsage("unexpected argument %q", c.Args().First())
 	case (c.String("request") == "") == (c.String("body") == ""):
 		return wrongUsage("explain --plan needs one of --request FILE and --body FILE")
+	case stdinUses(c, "plan", "request", "body", "world") > 1:
+		return wrongUsage("only one of --plan, --request, --body and --world can be - (standard input)")
 	case c.String("format") != "text" && c.String("format") != "json":
 		return wrongUsage("--format %q is not text or json", c.String("format"))
 	}
@@ -76,6 +83,17 @@ func explainDecision(c *cli.Context, s *streams) error {
 		}
 	}
 	return decide(c, s, document, request, world)
+}
+
+// stdinUses counts the options that name standard input.
+func stdinUses(c *cli.Context, names ...string) int {
+	n := 0
+	for _, name := range names {
+		if c.String(name) == "-" {
+			n++
+		}
+	}
+	return n
 }
 
 func decide(c *cli.Context, s *streams, document *plan.Document, r simulate.Request, w simulate.World) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -62,9 +63,23 @@ func newInputs(c *cli.Context, s *streams, names []string) (*inputs, error) {
 			return nil, wrongUsage("standard input can be read only once")
 		}
 		used = true
+		if slices.Contains(names, in.name) {
+			return nil, wrongUsage("--stdin-name %s is the name of another input", in.name)
+		}
 		in.list = append(in.list, source.Input{Name: in.name, Reader: io.TeeReader(s.in, in.stdin)})
 	}
 	return in, nil
+}
+
+// names lists the files that are read.
+func (in *inputs) names() []string {
+	var out []string
+	for _, one := range in.list {
+		if one.Reader == nil {
+			out = append(out, one.Name)
+		}
+	}
+	return out
 }
 
 func (in *inputs) compile(ctx context.Context) compiler.Result {
@@ -85,9 +100,10 @@ func (in *inputs) lines(r compiler.Result) func(string, int, int) []string {
 		if !ok {
 			data := in.stdin.Bytes()
 			if name != in.name || len(data) == 0 {
-				data, _ = readBounded(name, in.options.Source.MaxBytes) // no excerpt then
+				data = reread(name, in.options.Source.MaxBytes)
 			}
-			text = strings.Split(string(data), "\n")
+			data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+			text = strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
 			texts[name] = text
 		}
 		if first < 1 || last > len(text) || first > last {
@@ -95,6 +111,16 @@ func (in *inputs) lines(r compiler.Result) func(string, int, int) []string {
 		}
 		return text[first-1 : last]
 	}
+}
+
+// reread reads a file for excerpts. There are none of a file that cannot be read
+// or of a pipe, which has been read and would block.
+func reread(name string, limit int64) []byte {
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	data, _ := readBounded(name, limit) // nil then
+	return data
 }
 
 // errTooLarge is the failure of readBounded for a file beyond its bound.

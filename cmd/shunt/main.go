@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -28,13 +29,38 @@ func main() {
 	if code, ok := source.ChildMain(os.Args, os.Stdin, os.Stdout); ok {
 		os.Exit(code)
 	}
-	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr) }()
+	select {
+	case code := <-done:
+		os.Exit(code)
+	case <-ctx.Done():
+	}
+	// Another signal ends the process at once. One is enough when the command
+	// cannot stop by itself, such as when it waits for input.
+	stop()
+	select {
+	case code := <-done:
+		os.Exit(code)
+	case <-time.After(stopTime):
+		fmt.Fprintf(os.Stderr, "shunt: %v\n", context.Cause(ctx))
+		os.Exit(exitFailed)
+	}
 }
 
-// run is the command without its process.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+// stopTime is how long a command may take to end after a signal.
+const stopTime = 500 * time.Millisecond
+
+// run is the command without its process. A panic is a failure of the tool, and
+// not the wrong usage that the status of a crashed Go program stands for.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(stderr, "shunt: internal error: %v\n%s", p, debug.Stack())
+			code = exitFailed
+		}
+	}()
 	app := newApp(&streams{in: stdin, out: stdout, err: stderr})
 	args, err := arrange(app, args)
 	if err == nil {

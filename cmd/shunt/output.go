@@ -86,6 +86,51 @@ func newReporting(c *cli.Context, out io.Writer) (*reporting, error) {
 	return r, nil
 }
 
+// files lists the files that reports go to.
+func (r *reporting) files() []string {
+	var out []string
+	for _, t := range r.targets {
+		if t.file != "" {
+			out = append(out, t.file)
+		}
+	}
+	return out
+}
+
+// distinct refuses to write a file twice, or to write what is read: the last
+// writer would win, and a configuration be lost.
+func distinct(written, read []string) error {
+	for i, name := range written {
+		for _, other := range written[:i] {
+			if sameFile(name, other) {
+				return wrongUsage("%s would be written twice", name)
+			}
+		}
+		for _, other := range read {
+			if other != "-" && sameFile(name, other) {
+				return wrongUsage("%s is an input and would be overwritten", name)
+			}
+		}
+	}
+	return nil
+}
+
+// sameFile reports whether two names are one file, perhaps one that does not
+// exist yet. Devices and pipes take any number of writers.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err == nil && !one.Mode().IsRegular() {
+		return false
+	}
+	other, err2 := os.Stat(b)
+	if err == nil && err2 == nil {
+		return os.SameFile(one, other)
+	}
+	a, err = filepath.Abs(a)
+	b, err2 = filepath.Abs(b)
+	return err == nil && err2 == nil && a == b
+}
+
 // colors reports whether text on w is coloured: on a terminal, unless that was
 // forbidden.
 func colors(c *cli.Context, w io.Writer) bool {

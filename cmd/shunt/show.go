@@ -107,6 +107,6 @@ func showInput(c *cli.Context, s *streams) (*plan.Document, error) {
 // isPlan tells a plan from a configuration: only a plan names its format, and
 // that first.
 func isPlan(data []byte) bool {
-	head := data[:min(len(data), 200)]
-	return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && bytes.Contains(head, []byte(`"format"`))
+	head, ok := bytes.CutPrefix(bytes.TrimSpace(data[:min(len(data), 200)]), []byte("{"))
+	return ok && bytes.HasPrefix(bytes.TrimSpace(head), []byte(`"format"`))
 }

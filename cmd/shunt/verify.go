@@ -32,10 +32,17 @@ func verify(c *cli.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	want := c.String("digest")
+	if c.IsSet("digest") && !plan.IsDigest(want) {
+		return wrongUsage("--digest %q is no digest, which is sha256: and 64 hexadecimal digits", want)
+	}
 	if c.NArg() != 1 {
 		return wrongUsage("verify needs one plan")
 	}
 	name := c.Args().First()
+	if err := distinct(rep.files(), []string{name}); err != nil {
+		return err
+	}
 	data, err := readArgument(s, name, maxPlanBytes)
 	if err != nil {
 		return err
@@ -44,7 +51,7 @@ func verify(c *cli.Context, s *streams) error {
 	var findings diag.List
 	if err != nil {
 		findings = diag.List{planFinding(name, err)}
-	} else if want := c.String("digest"); want != "" && want != document.Digest {
+	} else if want != "" && want != document.Digest {
 		f := diag.New(diag.PlanDigest, diag.Pos{File: name}, "/digest", fmt.Sprintf("the plan has the digest %s, not %s", document.Digest, want))
 		findings = diag.List{f}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"shunt/runtime/app"
+	"shunt/schema/plan"
 )
 
 // Exit codes, as those of shunt: wrong usage, and a job that could not be done.
@@ -69,6 +70,9 @@ func command(stdout, stderr io.Writer, signals <-chan os.Signal) *cli.App {
 			if c.String("plan") == "" {
 				return usageError{errors.New("--plan FILE is required")}
 			}
+			if err := checkAddresses(c.String("listen"), c.String("admin")); err != nil {
+				return usageError{err}
+			}
 			return app.Run(c.Context, app.Options{
 				PlanFile: c.String("plan"),
 				Listen:   c.String("listen"),
@@ -113,6 +117,19 @@ func indexCommand(stderr io.Writer, signals <-chan os.Signal) *cli.Command {
 			})
 		},
 	}
+}
+
+// checkAddresses judges the addresses that replace the plan's.
+func checkAddresses(listen, admin string) error {
+	if listen != "" {
+		if err := plan.CheckListen(listen); err != nil {
+			return fmt.Errorf("--listen %q %w", listen, err)
+		}
+	}
+	if admin != "" && admin != "off" && !plan.IsLoopback(admin) {
+		return fmt.Errorf("--admin %q is not a loopback address, and the admin views ask for no credentials", admin)
+	}
+	return nil
 }
 
 func version() string {

@@ -16,27 +16,33 @@ const maxPerModel = 8
 // sound reports whether the parts of a model are known and fit together, so that
 // an analysis of the whole means something. It is for rules that run after the
 // rules that find errors.
-func (r *rules) sound(m *modelAt) bool {
-	if !m.known || !r.intact(m.at) {
-		return false
-	}
+func (r *rules) sound(m *modelAt, unfit map[string]bool) bool {
+	return m.known && r.intact(m.at) && !unfit[m.at]
+}
+
+// unfit lists the models with a mistake, found by a rule, after which an
+// analysis means nothing.
+func (r *rules) unfit() map[string]bool {
+	out := make(map[string]bool)
 	for i := range r.list {
 		switch r.list[i].Code {
 		case diag.DuplicateEngine, diag.DuplicateBucket, diag.OneKind, diag.UnknownEngine, diag.WrongRole,
 			diag.LimitOrder, diag.MixedEngines, diag.NoCatchAll, diag.ListLength:
-			if rest, ok := strings.CutPrefix(r.list[i].Path, m.at); ok && (rest == "" || rest[0] == '/') {
-				return false
+			if rest, ok := strings.CutPrefix(r.list[i].Path, "/models/"); ok {
+				index, _, _ := strings.Cut(rest, "/")
+				out["/models/"+index] = true
 			}
 		}
 	}
-	return true
+	return out
 }
 
 // sounds lists the models that are sound.
 func (r *rules) sounds() []*modelAt {
+	unfit := r.unfit()
 	var out []*modelAt
 	for i := range r.models {
-		if r.sound(&r.models[i]) {
+		if r.sound(&r.models[i], unfit) {
 			out = append(out, &r.models[i])
 		}
 	}

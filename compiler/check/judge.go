@@ -148,30 +148,67 @@ func isWhole(text string) bool { return !strings.ContainsAny(text, ".eE") }
 // uncovered adds CUE's errors that no finding of the walk explains. skip is the
 // length of the schema's own path, with which the paths of errors begin.
 func (w *walker) uncovered(errs []errors.Error, skip int, base []string) {
-	explained := len(w.out)
+	known := w.explained()
 	for _, e := range errs {
-		path := base
+		path := base[:len(base):len(base)]
 		if p := e.Path(); len(p) > skip {
-			path = append(base[:len(base):len(base)], p[skip:]...)
+			for _, label := range p[skip:] {
+				path = append(path, unquoted(label))
+			}
 		}
 		at := pointer(path)
-		if covers(w.out[:explained], at) {
+		if known.covers(at) {
 			continue
 		}
 		text := errors.StringWithConfig(e, &errors.Config{OmitPath: true})
 		w.out.Add(diag.New(diag.OtherShape, w.tree.Pos(at), at, strings.Join(strings.Fields(text), " ")))
 	}
-	if len(w.out) == 0 {
+	if len(w.out) == 0 && len(w.reported) == 0 {
 		at := pointer(base)
 		w.out.Add(diag.New(diag.OtherShape, w.tree.Pos(at), at, "the schema refuses the value"))
 	}
 }
 
+// unquoted returns the name of a label as CUE writes it in the path of an error:
+// one that is no identifier is quoted.
+func unquoted(label string) string {
+	if name, err := literal.Unquote(label); err == nil {
+		return name
+	}
+	return label
+}
+
+// explained is the paths of findings, true, and of what encloses them, false.
+type explained map[string]bool
+
+// explained collects what the walk explained, and what was reported before.
+func (w *walker) explained() explained {
+	out := make(explained, len(w.out))
+	add := func(path string) {
+		out[path] = true
+		for i := strings.LastIndexByte(path, '/'); i >= 0; i = strings.LastIndexByte(path[:i], '/') {
+			if _, seen := out[path[:i]]; seen {
+				return
+			}
+			out[path[:i]] = false
+		}
+	}
+	for i := range w.out {
+		add(w.out[i].Path)
+	}
+	for _, path := range w.reported {
+		add(path)
+	}
+	return out
+}
+
 // covers reports whether a finding is at a path, above it or below it.
-func covers(l diag.List, path string) bool {
-	for i := range l {
-		p := l[i].Path
-		if p == path || strings.HasPrefix(path, p+"/") || strings.HasPrefix(p, path+"/") {
+func (e explained) covers(path string) bool {
+	if _, ok := e[path]; ok {
+		return true
+	}
+	for i := strings.LastIndexByte(path, '/'); i >= 0; i = strings.LastIndexByte(path[:i], '/') {
+		if e[path[:i]] {
 			return true
 		}
 	}

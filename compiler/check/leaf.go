@@ -23,10 +23,14 @@ func (w *walker) null(n *source.Node, p *place, path []string) {
 // wrongType reports a value of a kind that its field does not take.
 func (w *walker) wrongType(n *source.Node, p *place, path []string) {
 	got := n.Kind.String()
-	if n.Kind == source.Number || n.Kind == source.Bool {
-		got = n.Text
+	secret := p.secret()
+	if !secret && (n.Kind == source.Number || n.Kind == source.Bool) {
+		got = shorten(n.Text)
 	}
 	d := w.report(diag.WrongType, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), p.expected(), got))
+	if secret {
+		w.hide(d, n)
+	}
 	kind := p.kind
 	switch {
 	case kind == cue.BoolKind && n.Kind == source.String:
@@ -71,20 +75,26 @@ func (w *walker) scalar(n *source.Node, p *place, path []string) {
 		}
 		w.report(code, n, path, fmt.Sprintf("%s must be %s, not %s", nameOf(path), p.bounds(n.Text), shorten(n.Text)))
 	case source.String:
-		w.report(diag.BadSpelling, n, path, fmt.Sprintf("%s must be %s%s", nameOf(path), p.expected(), p.insteadOf(n.Text)))
+		d := w.report(diag.BadSpelling, n, path, "")
+		d.Message = fmt.Sprintf("%s must be %s", nameOf(path), p.expected())
+		if p.secret() || strings.Contains(n.Text, "@") {
+			// It may be or hold a secret, which does not belong in the log of
+			// a build.
+			if p.secret() || !strings.Contains(n.Text, "://") {
+				w.hide(d, n) // what is secret in a URL is hidden anyway
+			}
+		} else {
+			d.Message += ", not " + strconv.Quote(shorten(n.Text))
+		}
 	default:
 		w.report(diag.OtherShape, n, path, fmt.Sprintf("%s cannot be %s", nameOf(path), n.Text))
 	}
 }
 
-// insteadOf quotes what was written, unless it may be or hold a secret, which
-// does not belong in the log of a build.
-func (p *place) insteadOf(text string) string {
-	secret := cue.Dereference(p.schema).Attribute("secret")
-	if secret.Err() == nil || strings.Contains(text, "://") && strings.Contains(text, "@") {
-		return ""
-	}
-	return ", not " + strconv.Quote(shorten(text))
+// secret reports whether a place takes references to secrets only.
+func (p *place) secret() bool {
+	a := cue.Dereference(p.schema).Attribute("secret")
+	return a.Err() == nil
 }
 
 // unknownWord reports a word that is not among those of its field.

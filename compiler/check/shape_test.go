@@ -201,6 +201,59 @@ func TestSecretsAreNotQuoted(t *testing.T) {
 	}
 }
 
+// TestSecretsAreMarked holds the places of secrets, which reports keep out of
+// excerpts.
+func TestSecretsAreMarked(t *testing.T) {
+	f := func(state, want string) {
+		t.Helper()
+		_, l := shape(t, "a.yaml", small+"state: {affinity: "+state+"}\n")
+		var got []string
+		for _, one := range l {
+			if one.Secret.Known() {
+				got = append(got, fmt.Sprintf("%d-%d", one.Secret.Column, one.SecretEnd.Column))
+			}
+		}
+		if strings.Join(got, " ") != want || strings.Contains(l.String(), "1234") {
+			t.Errorf("%s: got %s, want %s\n%s", state, got, want, l)
+		}
+	}
+	f(`{redis: {url: "env:X"}}`, "")
+	f(`{redis: {url: hunter-1234}}`, "33-44")
+	f(`{redis: {url: 1234}}`, "33-37")
+	f(`{redis: {url: [1234]}}`, "33-0")
+	f(`{redis: {url: "env:X", password: 1234}}`, "52-56")
+	f(`{redis: {url: "env:X", auth-token: {a: 1234}}}`, "54-0")
+}
+
+// TestNothingTwice has values that were reported when they were read, and names
+// that CUE quotes in its errors.
+func TestNothingTwice(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if got, l := shape(t, "a.yaml", text); got != want {
+			t.Errorf("got %s, want %s\n%s", got, want, l)
+		}
+	}
+	f(small+"\"<<\": 1\n\"a.b\": 1\n\"\\e\": 1\n\"\\\"\": 1\n", "5:1 SH0102, 6:1 SH0102, 7:1 SH0102, 8:1 SH0102")
+	f(small+"server: {\"a b\": {c: 1}, log: {\"ü-1\": 1}}\n", "5:10 SH0102, 5:31 SH0102")
+}
+
+// TestManyMistakesAreLinear has mistakes whose number squared would take minutes.
+// The test's own time limit is the assertion.
+func TestManyMistakesAreLinear(t *testing.T) {
+	var fields, models strings.Builder
+	for i := range 9000 {
+		fmt.Fprintf(&fields, "k%d: 1\n", i)
+		fmt.Fprintf(&models, "{id: m%d, discovery: {static: {engines: [{id: a, url: \"http://h%d\", role: plain}, {id: a, url: \"http://i%d\", role: plain}]}}}, ", i, i, i)
+	}
+	if _, l := shape(t, "a.yaml", small+fields.String()); len(l) != 9000 {
+		t.Errorf("%d findings", len(l))
+	}
+	if got := judged(t, "version: 1\nmodels: ["+models.String()+"]\n"); strings.Count(got, "\n") != 9000 {
+		t.Errorf("%d findings", strings.Count(got, "\n"))
+	}
+}
+
 // TestOneRunFindsEverything has mistakes of which CUE alone reports about half,
 // because violated constraints hide missing and unknown fields.
 func TestOneRunFindsEverything(t *testing.T) {

@@ -16,23 +16,27 @@ type walker struct {
 	tree *source.Tree
 	defs *definitions
 	out  diag.List
+	// reported lists the values that were reported when they were read.
+	reported []string
 }
 
 // value holds a value against its schema.
 func (w *walker) value(n *source.Node, p *place, path []string) {
 	p = p.narrow(n.Kind)
+	if n.Reported {
+		w.reported = append(w.reported, pointer(path))
+		return
+	}
 	switch {
 	case n.Kind == source.Null:
 		w.null(n, p, path)
 	case !p.takes(n):
-		if !n.Reported {
-			w.wrongType(n, p, path)
-		}
+		w.wrongType(n, p, path)
 	case n.Kind == source.Struct:
 		w.structure(n, p, path)
 	case n.Kind == source.List:
 		w.list(n, p, path)
-	case !n.Reported && !p.accepts(w.defs, n):
+	case !p.accepts(w.defs, n):
 		w.scalar(n, p, path)
 	}
 }
@@ -97,7 +101,18 @@ func (w *walker) unknownField(f *source.Field, o *object, path []string, variant
 	default:
 		d.Hint = o.nearest(f.Name)
 	}
+	if diag.SecretName(f.Name) {
+		w.hide(&d, f.Value)
+	}
 	w.out.Add(d)
+}
+
+// hide keeps a value out of excerpts.
+func (w *walker) hide(d *diag.Finding, n *source.Node) {
+	d.Secret = w.tree.NodePos(n)
+	if n.Kind != source.Struct && n.Kind != source.List {
+		d.SecretEnd = w.tree.End(d.Secret)
+	}
 }
 
 // ownersOf lists the policy types that have a setting of that name.

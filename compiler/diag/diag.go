@@ -82,12 +82,16 @@ type Finding struct {
 	Message  string
 	Hint     string
 	Related  []Related
+	// Secret is a place whose text may be a secret that should not have been
+	// written there. Reports show neither it nor what follows on its line, up
+	// to SecretEnd when that is known.
+	Secret, SecretEnd Pos
 }
 
 // New returns a finding with the severity that the table of codes gives it.
 // An unknown code is an error.
 func New(code Code, pos Pos, path, message string) Finding {
-	f := Finding{Code: code, Pos: pos, Path: path, Message: message}
+	f := Finding{Code: code, Pos: pos, Path: path, Message: Shorten(message)}
 	if e, ok := Lookup(code); ok {
 		f.Severity = e.Severity
 	}

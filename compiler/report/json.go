@@ -77,8 +77,9 @@ func (r *Report) writeJSON(w io.Writer) error {
 		Truncated:     left > 0,
 		Findings:      make([]jsonFinding, 0, len(list)),
 	}
+	lines := r.excerpts()
 	for i := range list {
-		out.Findings = append(out.Findings, r.jsonFinding(&list[i]))
+		out.Findings = append(out.Findings, lines.jsonFinding(&list[i]))
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -86,13 +87,13 @@ func (r *Report) writeJSON(w io.Writer) error {
 	return enc.Encode(&out)
 }
 
-func (r *Report) jsonFinding(f *diag.Finding) jsonFinding {
+func (e *excerpts) jsonFinding(f *diag.Finding) jsonFinding {
 	entry, _ := diag.Lookup(f.Code)
 	out := jsonFinding{
-		Code: f.Code, Rule: entry.Title, Severity: f.Severity.String(), Message: f.Message, Hint: f.Hint,
+		Code: f.Code, Rule: entry.Title, Severity: f.Severity.String(), Message: f.Message, Hint: diag.Shorten(f.Hint),
 		Path: f.Path, File: f.Pos.File, Start: position(f.Pos), End: position(f.End), Related: []jsonRelated{},
 	}
-	if line, ok := r.line(f.Pos); ok && len(line) <= maxSnippet {
+	if line, ok := e.line(f.Pos); ok && len(line) <= maxSnippet {
 		from := min(max(f.Pos.Column-1, 0), len(line))
 		to := min(from+1, len(line))
 		if f.End.Line == f.Pos.Line && f.End.Column > f.Pos.Column {
@@ -101,7 +102,7 @@ func (r *Report) jsonFinding(f *diag.Finding) jsonFinding {
 		out.Snippet = &jsonSnippet{StartLine: f.Pos.Line, Code: line, HighlightStart: from, HighlightEnd: to}
 	}
 	for _, other := range f.Related {
-		out.Related = append(out.Related, jsonRelated{other.Pos.File, other.Pos.Line, other.Pos.Column, other.Message})
+		out.Related = append(out.Related, jsonRelated{other.Pos.File, other.Pos.Line, other.Pos.Column, diag.Shorten(other.Message)})
 	}
 	return out
 }

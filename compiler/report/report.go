@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
-	"strings"
+	"math"
 
 	"shunt/compiler/diag"
 )
@@ -53,37 +53,66 @@ func (r *Report) shown() (list diag.List, left int) {
 	return r.Findings, 0
 }
 
-// line returns one line of an input.
-func (r *Report) line(p diag.Pos) (string, bool) {
-	if r.Lines == nil || !p.Known() {
-		return "", false
-	}
-	lines := r.Lines(p.File, p.Line, p.Line)
-	if len(lines) != 1 {
-		return "", false
-	}
-	return masked(lines[0]), true
+// excerpts gives the lines of inputs without their secrets.
+type excerpts struct {
+	lines func(file string, first, last int) []string
+	// secrets are the places of all findings of the report, since the line of
+	// one may hold the secret of another.
+	secrets map[lineAt][][2]int
+	// The last line that was asked for. A whole configuration may stand on one
+	// line, with thousands of mistakes.
+	last lineAt
+	text string
+	ok   bool
 }
 
-// masked hides user information in the URLs of a line, byte for byte, so that
-// passwords do not get into the logs of a build. Places stay what they are.
-func masked(line string) string {
-	out := []byte(line)
-	for from := 0; ; {
-		i := strings.Index(line[from:], "://")
-		if i < 0 {
-			return string(out)
-		}
-		from += i + len("://")
-		end := strings.IndexAny(line[from:], "@/?# \t\"'")
-		if end < 0 || line[from+end] != '@' {
+type lineAt struct {
+	file string
+	line int
+}
+
+func (r *Report) excerpts() *excerpts {
+	e := &excerpts{lines: r.Lines, secrets: make(map[lineAt][][2]int)}
+	for i := range r.Findings {
+		from, to := r.Findings[i].Secret, r.Findings[i].SecretEnd
+		if !from.Known() {
 			continue
 		}
-		for ; end > 0; end-- {
-			out[from] = '*'
-			from++
+		end := math.MaxInt
+		if to.Line == from.Line {
+			end = to.Column - 1
+		}
+		at := lineAt{from.File, from.Line}
+		e.secrets[at] = append(e.secrets[at], [2]int{from.Column - 1, end})
+	}
+	return e
+}
+
+// line returns the line of a place.
+func (e *excerpts) line(p diag.Pos) (string, bool) {
+	if e.lines == nil || !p.Known() {
+		return "", false
+	}
+	if at := (lineAt{p.File, p.Line}); at != e.last {
+		e.last, e.text, e.ok = at, "", false
+		if lines := e.lines(p.File, p.Line, p.Line); len(lines) == 1 {
+			e.text, e.ok = e.masked(lines[0]), true
 		}
 	}
+	return e.text, e.ok
+}
+
+// masked hides the secrets of the line at hand, byte for byte.
+func (e *excerpts) masked(line string) string {
+	out := []byte(diag.Mask(line))
+	for _, s := range e.secrets[e.last] {
+		for i := max(s[0], 0); i < min(s[1], len(out)); i++ {
+			if out[i] != '"' && out[i] != '\'' {
+				out[i] = '*'
+			}
+		}
+	}
+	return string(out)
 }
 
 // counts names the numbers of findings by severity, for a summary line.

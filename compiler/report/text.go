@@ -25,6 +25,9 @@ const (
 // configuration may stand on one line of JSON.
 const excerptWidth = 120
 
+// windowBytes is more bytes than the characters of an excerpt may have.
+const windowBytes = 8 * excerptWidth
+
 // textWriter writes text, with or without colour.
 type textWriter struct {
 	*bufio.Writer
@@ -42,8 +45,9 @@ func (w textWriter) paint(color, text string) string {
 func (r *Report) writeText(out io.Writer, color bool) error {
 	w := textWriter{bufio.NewWriter(out), color}
 	list, left := r.shown()
+	lines := r.excerpts()
 	for i := range list {
-		r.finding(w, &list[i])
+		lines.finding(w, &list[i])
 	}
 	if left > 0 {
 		fmt.Fprintf(w, "%d more findings are not shown; see --max-findings\n", left)
@@ -55,15 +59,15 @@ func (r *Report) writeText(out io.Writer, color bool) error {
 }
 
 // finding writes the line of a finding, its excerpt, hint and related places.
-func (r *Report) finding(w textWriter, f *diag.Finding) {
+func (e *excerpts) finding(w textWriter, f *diag.Finding) {
 	fmt.Fprintf(w, "%s: %s: %s %s\n", w.paint(bold, Clean(f.Pos.String())), w.paint(severityColor(f.Severity), f.Severity.String()),
 		w.paint(bold, Clean(f.Message)), w.paint(faint, "["+string(f.Code)+"]"))
-	r.excerpt(w, f.Pos, f.End, severityColor(f.Severity))
+	e.excerpt(w, f.Pos, f.End, severityColor(f.Severity))
 	if f.Hint != "" {
-		fmt.Fprintf(w, "  %s %s\n", w.paint(blue, "hint:"), Clean(f.Hint))
+		fmt.Fprintf(w, "  %s %s\n", w.paint(blue, "hint:"), Clean(diag.Shorten(f.Hint)))
 	}
 	for _, other := range f.Related {
-		fmt.Fprintf(w, "  %s %s: %s\n", w.paint(blue, "see:"), Clean(other.Pos.String()), Clean(other.Message))
+		fmt.Fprintf(w, "  %s %s: %s\n", w.paint(blue, "see:"), Clean(other.Pos.String()), Clean(diag.Shorten(other.Message)))
 	}
 }
 
@@ -78,8 +82,8 @@ func severityColor(s diag.Severity) string {
 }
 
 // excerpt writes the line of a place and underlines it.
-func (r *Report) excerpt(w textWriter, pos, end diag.Pos, color string) {
-	line, ok := r.line(pos)
+func (e *excerpts) excerpt(w textWriter, pos, end diag.Pos, color string) {
+	line, ok := e.line(pos)
 	if !ok || pos.Column < 1 || pos.Column > len(line)+1 {
 		return
 	}
@@ -97,7 +101,11 @@ func (r *Report) excerpt(w textWriter, pos, end diag.Pos, color string) {
 // window cleans the parts of a line and shortens a long line around the marked
 // part.
 func window(before, marked, after string) (string, string, string) {
-	before, marked, after = Clean(before), Clean(marked), Clean(after)
+	// What is far beyond the window is not cleaned, character by character, for
+	// each of many findings.
+	before = Clean(before[max(len(before)-windowBytes, 0):])
+	marked = Clean(marked[:min(len(marked), windowBytes)])
+	after = Clean(after[:min(len(after), windowBytes)])
 	if n := utf8.RuneCountInString(marked); n > excerptWidth {
 		marked, after = firstRunes(marked, excerptWidth), "..."
 	}

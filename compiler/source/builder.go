@@ -24,7 +24,15 @@ const textWeight = 64
 // node returns a new node. It fails the file when there are too many.
 func (b *builder) node(k Kind, offset int, text string) *Node {
 	b.charge(1+len(text)/textWeight, offset)
+	b.short(text, offset)
 	return &Node{Kind: k, Text: text, at: b.place(offset)}
+}
+
+// short holds a text to MaxText.
+func (b *builder) short(text string, offset int) {
+	if len(text) > MaxText {
+		b.stop(diag.TooLarge, offset, fmt.Sprintf("a text may have %d bytes, and this one has %d", MaxText, len(text)))
+	}
 }
 
 // charge counts weight against MaxNodes.
@@ -82,6 +90,7 @@ func (o *object) find(name string) int {
 }
 
 func (o *object) append(f Field) {
+	o.b.short(f.Name, int(f.at.offset))
 	if len(o.node.Fields) >= MaxFields {
 		o.b.stop(diag.TooDeep, int(f.at.offset), fmt.Sprintf("an object has more than %d fields", MaxFields))
 	}
@@ -105,9 +114,15 @@ func (o *object) add(name string, offset int, value *Node) {
 		o.append(f)
 		return
 	}
-	first := o.b.file.pos(int(o.node.Fields[i].at.offset))
-	d := o.b.add(diag.RepeatedKey, o.b.file.pos(offset), fmt.Sprintf("key %q is repeated in the same object", name))
-	d.Hint = fmt.Sprintf("it is already at line %d; remove or rename one of the two", first.Line)
-	d.End = o.b.file.pos(o.b.file.tokenEnd(offset))
-	d.Related = []diag.Related{{Pos: first, Message: "the first one is here"}}
+	o.b.repeated(name, int(o.node.Fields[i].at.offset), offset)
+}
+
+// repeated reports a key that an object has twice.
+func (b *builder) repeated(name string, first, again int) *diag.Finding {
+	pos := b.file.pos(first)
+	d := b.add(diag.RepeatedKey, b.file.pos(again), fmt.Sprintf("key %q is repeated in the same object", name))
+	d.Hint = fmt.Sprintf("it is already at line %d; remove or rename one of the two", pos.Line)
+	d.End = b.file.pos(b.file.tokenEnd(again))
+	d.Related = []diag.Related{{Pos: pos, Message: "the first one is here"}}
+	return d
 }

@@ -214,6 +214,7 @@ func (e *evaluator) node(v cue.Value, depth int) *wireNode {
 	case cue.StringKind:
 		n.Kind = String
 		n.Text, _ = v.String()
+		e.short(n.Text, at)
 	case cue.BoolKind, cue.IntKind, cue.FloatKind:
 		n.Kind = Number
 		if v.Kind() == cue.BoolKind {
@@ -224,6 +225,7 @@ func (e *evaluator) node(v cue.Value, depth int) *wireNode {
 			e.fail(diag.Evaluation, at, err.Error())
 		}
 		n.Text = string(text)
+		e.short(n.Text, at)
 	case cue.ListKind:
 		n.Kind = List
 		for it, _ := v.List(); it.Next() && len(e.out.Findings) == 0; {
@@ -238,6 +240,13 @@ func (e *evaluator) node(v cue.Value, depth int) *wireNode {
 	return n
 }
 
+// short holds a text of the result to MaxText.
+func (e *evaluator) short(text string, at *wirePlace) {
+	if len(text) > MaxText {
+		e.fail(diag.TooLarge, at, fmt.Sprintf("a text of the result may have %d bytes, and this one has %d", MaxText, len(text)))
+	}
+}
+
 // fields reads the regular fields of an object; hidden fields and definitions
 // are the program's own.
 func (e *evaluator) fields(n *wireNode, v cue.Value, depth int) {
@@ -247,6 +256,11 @@ func (e *evaluator) fields(n *wireNode, v cue.Value, depth int) {
 		return
 	}
 	for it.Next() && len(e.out.Findings) == 0 {
+		if len(n.Fields) == MaxFields {
+			e.fail(diag.TooDeep, n.At, fmt.Sprintf("an object of the result has more than %d fields", MaxFields))
+			return
+		}
+		e.short(it.Selector().Unquoted(), n.At)
 		f := wireField{Name: it.Selector().Unquoted(), Value: e.node(it.Value(), depth+1)}
 		if source, ok := it.Value().Source().(*ast.Field); ok {
 			f.At = e.place(source.Label.Pos())

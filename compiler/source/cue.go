@@ -49,7 +49,9 @@ func (b *builder) cue() *Node {
 	o := &object{b: b, node: root}
 	for _, d := range parsed.Decls {
 		switch d := d.(type) {
-		case *ast.Package, *ast.CommentGroup:
+		case *ast.CommentGroup:
+		case *ast.Package:
+			b.inPackage(d)
 		case *ast.EmbedDecl:
 			s, ok := d.Expr.(*ast.StructLit)
 			if !ok {
@@ -64,24 +66,31 @@ func (b *builder) cue() *Node {
 	if b.stopped {
 		return nil
 	}
-	switch {
-	case len(root.Fields) > 0:
-		root.at = root.Fields[0].at
-	case !hasBraces(parsed):
-		b.empty()
-		return nil
-	}
-	return root
-}
-
-// hasBraces reports whether a file holds an object in braces, perhaps empty.
-func hasBraces(f *ast.File) bool {
-	for _, d := range f.Decls {
-		if _, ok := d.(*ast.EmbedDecl); ok {
-			return true
+	for _, d := range parsed.Decls {
+		switch d.(type) {
+		case *ast.EmbedDecl, *ast.Field:
+			// The first field, or the brace of an object, perhaps empty.
+			root.at = b.place(d.Pos().Offset())
+			return root
 		}
 	}
-	return false
+	b.empty()
+	return nil
+}
+
+// inPackage holds the package clauses of all CUE inputs to one name, as their
+// evaluation would.
+func (b *builder) inPackage(p *ast.Package) {
+	at := b.place(p.Name.Pos().Offset())
+	switch b.pkg {
+	case "":
+		b.pkg, b.pkgAt = p.Name.Name, at
+	case p.Name.Name:
+	default:
+		f := b.add(diag.Conflict, b.position(at), fmt.Sprintf("package %s here and %s elsewhere", p.Name.Name, b.pkg))
+		f.Hint = "CUE files that are used together belong to one package"
+		f.Related = []diag.Related{{Pos: b.position(b.pkgAt), Message: "the other package is here"}}
+	}
 }
 
 // scan goes over the tokens before the parser does. It bounds the nesting,

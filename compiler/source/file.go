@@ -24,7 +24,13 @@ type file struct {
 	data  []byte
 	lines []int // offsets of line starts, ascending, the first is 0
 	sum   string
+	// steps has, for each line that was asked for beyond columnStep, the
+	// offsets of every columnStep-th character.
+	steps map[int][]int
 }
+
+// columnStep is how many characters are counted for one column at most.
+const columnStep = 256
 
 func newFile(name string, data []byte) *file {
 	f := &file{name: name, data: data, lines: []int{0}}
@@ -53,20 +59,61 @@ func (f *file) pos(offset int) diag.Pos {
 func (f *file) offsetAt(line, column int) int {
 	line = min(max(line, 1), len(f.lines))
 	offset := f.lines[line-1]
-	for column--; column > 0 && offset < len(f.data) && f.data[offset] != '\n'; column-- {
+	column--
+	if column >= columnStep {
+		steps := f.stepsOf(line)
+		i := min(column/columnStep, len(steps)) - 1
+		offset, column = steps[i], column-(i+1)*columnStep
+	}
+	return f.skip(offset, column)
+}
+
+// skip returns the offset of the character that is some characters further on
+// the line, or its end.
+func (f *file) skip(offset, characters int) int {
+	for ; characters > 0 && offset < len(f.data) && f.data[offset] != '\n'; characters-- {
 		_, size := utf8.DecodeRune(f.data[offset:])
 		offset += size
 	}
 	return offset
 }
 
+// stepsOf returns the steps of a line, at least one. A whole configuration may
+// stand on one line, which is then counted once and not for each value.
+func (f *file) stepsOf(line int) []int {
+	if steps, ok := f.steps[line]; ok {
+		return steps
+	}
+	if f.steps == nil {
+		f.steps = make(map[int][]int)
+	}
+	end := f.lineEnd(f.lines[line-1])
+	steps := []int{f.skip(f.lines[line-1], columnStep)}
+	for last := steps[0]; last < end; {
+		last = f.skip(last, columnStep)
+		steps = append(steps, last)
+	}
+	f.steps[line] = steps
+	return steps
+}
+
+// lineEnd returns the end of the line of an offset, without its line feed.
+func (f *file) lineEnd(offset int) int {
+	next, found := slices.BinarySearch(f.lines, offset)
+	if found {
+		next++
+	}
+	if next == len(f.lines) {
+		return len(f.data)
+	}
+	return f.lines[next] - 1
+}
+
 // tokenEnd returns the end of the key or scalar at an offset: the closing quote
 // of a quoted one, else the last character before a delimiter or a comment.
 func (f *file) tokenEnd(offset int) int {
-	rest := f.data[min(max(offset, 0), len(f.data)):]
-	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
-		rest = rest[:i]
-	}
+	offset = min(max(offset, 0), len(f.data))
+	rest := f.data[offset:f.lineEnd(offset)]
 	if len(rest) == 0 {
 		return offset
 	}

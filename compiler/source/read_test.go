@@ -183,6 +183,69 @@ func TestMistakes(t *testing.T) {
 	f("-", "a: 1", "SH0006", false)
 }
 
+// TestYAMLAliases reads anchors wherever they may stand: at keys, at what << merges
+// and inside a list of merges.
+func TestYAMLAliases(t *testing.T) {
+	f := func(text, want, wantFindings string) {
+		t.Helper()
+		tree, l := read(t, "a.yaml", text)
+		got := ""
+		if tree != nil {
+			got = string(tree.JSON())
+		}
+		if got != want || brief(l) != wantFindings {
+			t.Errorf("%q: got %s with %q, want %s with %q", text, got, brief(l), want, wantFindings)
+		}
+	}
+	f("&k a: 1\nb: *k\n", `{"a":1,"b":"a"}`, "")
+	f("&k a: 1\n*k : 2\n", `{"a":1}`, "2:1 SH0108")
+	f("<<: &m {a: 1}\nb: *m\n", `{"b":{"a":1},"a":1}`, "")
+	f("<<: [&m {a: 1}, {c: 2}]\nb: *m\n", `{"b":{"a":1},"a":1,"c":2}`, "")
+	f("<<: &m [{a: 1}]\nb: *m\n", `{"b":[{"a":1}],"a":1}`, "")
+	f("a: {<<: &q [{b: 1}, *q]}\n", "", "1:21 SH0101")
+	f("a: {<<: {b: 1}, <<: {c: 1}}\n", `{"a":{"b":1,"c":1}}`, "1:17 SH0108")
+	f("a: &x 012\nb: *x\n", `{"a":1,"b":1}`, "1:4 SH0114")
+	f("<<: &m {a: 012}\nb: *m\n", `{"b":{"a":1},"a":1}`, "1:12 SH0114")
+	tree, _ := read(t, "a.yaml", "a: &x 1\nb: [*x, *x]\n")
+	if got := tree.Pos("/b/1").String(); got != "a.yaml:2:9" {
+		t.Errorf("an aliased scalar is at %s", got)
+	}
+}
+
+// TestYAMLTags refuses what would change the type or be ignored.
+func TestYAMLTags(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if _, l := read(t, "a.yaml", text); brief(l) != want {
+			t.Errorf("%q: got %q, want %q", text, brief(l), want)
+		}
+	}
+	f("a: !!str 012\nb: !!map {c: !!seq [!!str d]}\n!!str e: 1\n", "")
+	f("a: !!set {x, y}\n", "1:4 SH0114")
+	f("a: !foo {x: 1}\nb: !foo [1]\nc: !foo 1\n", "1:4 SH0114, 2:4 SH0114, 3:4 SH0114")
+	f("a: !!omap [x: 1]\n", "1:4 SH0114")
+	f("!!int \"1\": 1\n!foo b: 1\n", "1:1 SH0114, 2:1 SH0114")
+	f("a: ! 1\nb: &x ! 2\nc: !!binary eA==\n", "1:4 SH0114, 2:4 SH0114, 3:4 SH0114")
+	f("!foo\na: 1\n", "1:1 SH0114")
+}
+
+// TestColumnsOfLongLines holds columns behind the first steps to those that
+// counting from the start gives.
+func TestColumnsOfLongLines(t *testing.T) {
+	text := "x: 1\na: [" + strings.Repeat("ä, \"€\", b, ", 400) + "end]\ny: 1\n"
+	tree, l := read(t, "a.yaml", text)
+	if len(l) > 0 {
+		t.Fatal(l)
+	}
+	from := strings.Index(text, "[") + 1
+	for i, word := range strings.Split(text[from:strings.Index(text, "]")], ", ") {
+		pos := tree.Pos(fmt.Sprintf("/a/%d", i))
+		if got := text[pos.Offset:tree.End(pos).Offset]; got != word || pos.Line != 2 {
+			t.Fatalf("element %d is %q at %s, want %q", i, got, pos, word)
+		}
+	}
+}
+
 func TestCUECodeIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"import \"strings\"\na: 1": "1:8 SH0110",
@@ -254,6 +317,22 @@ func TestInputsUnify(t *testing.T) {
 	f("1:1 SH0112", "", "a.yaml", "a: [1]", "b.yaml", "")
 }
 
+// TestPackages reads CUE files of one package, of two, and without one.
+func TestPackages(t *testing.T) {
+	f := func(want string, texts ...string) {
+		t.Helper()
+		var in []source.Input
+		for i, text := range texts {
+			in = append(in, source.Input{Name: fmt.Sprintf("%c.cue", 'a'+i), Reader: strings.NewReader(text)})
+		}
+		if _, l := source.Read(context.Background(), source.Options{}, in); brief(l) != want {
+			t.Errorf("%q: got %q, want %q", texts, brief(l), want)
+		}
+	}
+	f("", "package p\na: 1", "package p\nb: 1", "c: 1")
+	f("1:9 SH0109", "package p\na: 1", "c: 1", "package q\nb: 1")
+}
+
 func TestFilesThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "d.yaml")
@@ -312,7 +391,13 @@ func TestHostileInputs(t *testing.T) {
 		"cue minus":         {"a.cue", "a: " + many("-", 1_000_000) + "1", "SH0110"},
 		"cue parentheses":   {"a.cue", "a: " + many("(", 1_000_000), "SH0110"},
 		"alias bomb":        {"a.yaml", bomb, "SH0005"},
-		"text bomb":         {"a.yaml", "a: &a " + many("x", 1_000_000) + "\nb: [" + many("*a, ", 500) + "]", "SH0005"},
+		"text bomb":         {"a.yaml", "a: &a " + many("x", 16_000) + "\nb: [" + many("*a, ", 10_000) + "]", "SH0005"},
+		"long text":         {"a.yaml", "a: " + many("x", 20_000), "SH0002"},
+		"long key":          {"a.yaml", "? " + many("x", 20_000) + "\n: 1", "SH0002"},
+		"long json text":    {"a.json", `{"a": "` + many("x", 20_000) + `"}`, "SH0002"},
+		"long json key":     {"a.json", `{"` + many("x", 20_000) + `": 1}`, "SH0002"},
+		"long cue text":     {"a.cue", `a: "` + many("x", 20_000) + `"`, "SH0002"},
+		"merged lists":      {"a.yaml", "a: {<<: " + many("[", 90) + many("]", 90) + "}", "SH0101"},
 		"many values":       {"a.json", `{"a": [` + many("0,", 3_000_000) + "0]}", "SH0005"},
 		"alias depth":       {"a.yaml", "a: &a " + many("[", 60) + many("]", 60) + "\nb: " + many("[", 60) + "*a" + many("]", 60), "SH0005"},
 	} {

@@ -17,6 +17,9 @@ const (
 	MaxCUEBytes = 1 << 20
 	// MaxDepth is the deepest nesting of objects and lists in an input.
 	MaxDepth = 100
+	// MaxText bounds the bytes of one string, name or number. Findings quote
+	// them, and nothing that a configuration names is as long.
+	MaxText = 16 << 10
 	// MaxNodes bounds the values in all inputs together, aliases expanded.
 	MaxNodes = 2_000_000
 	// MaxFields bounds the fields of one object, whose evaluation cost grows
@@ -83,6 +86,10 @@ type reader struct {
 	// MaxNodes.
 	bytes  int64
 	weight int
+	// pkg is the package of the CUE inputs, empty before the first that has
+	// one, and pkgAt where it is named.
+	pkg   string
+	pkgAt place
 	// broken is set once an input gave no root, so that there is no tree.
 	broken bool
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"shunt/compiler/diag"
 )
@@ -65,8 +66,17 @@ func (r *reader) conflict(a, b *Node, path, format string, args ...any) {
 	}
 	f := r.add(diag.Conflict, r.position(b.at), fmt.Sprintf("conflicting values of %s: "+format, append([]any{name}, args...)...))
 	f.Path = path
+	if secretive(path, a.Text+b.Text) {
+		f.Message = fmt.Sprintf("conflicting values of %s", name)
+		f.Secret = f.Pos
+	}
 	f.Hint = "inputs are unified and none overrides another; keep the value in one place"
 	f.Related = []diag.Related{{Pos: r.position(a.at), Message: "the other value is here"}}
+}
+
+// secretive reports whether texts at a path may be secrets.
+func secretive(path, text string) bool {
+	return strings.Contains(text, "@") || strings.HasSuffix(path, "/redis/url") || diag.SecretName(path)
 }
 
 func (r *reader) position(at place) diag.Pos { return r.files[at.file].pos(int(at.offset)) }

@@ -103,12 +103,18 @@ func (y *yamlBuilder) build(n *yaml.Node, depth int) measured {
 	if !y.deeper(depth, offset) {
 		return measured{}
 	}
+	if m, ok := y.done[n]; ok {
+		// An alias came before its turn.
+		y.deeper(depth+m.height-1, offset)
+		return m
+	}
 	before := y.weight
 	m := measured{height: 1}
 	switch n.Kind {
 	case yaml.ScalarNode:
 		m.node = y.scalar(n, offset)
 	case yaml.SequenceNode:
+		y.tagged(n, offset, "!!seq")
 		y.open[n] = true
 		m.node = y.node(List, offset, "")
 		for _, c := range n.Content {
@@ -118,6 +124,7 @@ func (y *yamlBuilder) build(n *yaml.Node, depth int) measured {
 		}
 		delete(y.open, n)
 	case yaml.MappingNode:
+		y.tagged(n, offset, "!!map")
 		y.open[n] = true
 		m.node = y.node(Struct, offset, "")
 		m.height = y.mapping(n, m.node, depth)
@@ -134,16 +141,26 @@ func (y *yamlBuilder) build(n *yaml.Node, depth int) measured {
 	return m
 }
 
-// alias returns the node of an anchor, charged again.
+// alias returns the node of an anchor, charged again. The anchor may be one that
+// was not built: keys are not, and what << merges is built last. A scalar is
+// where its alias is, for that is the place to correct.
 func (y *yamlBuilder) alias(n *yaml.Node, depth, offset int) measured {
 	if y.open[n.Alias] {
 		y.stop(diag.Syntax, offset, fmt.Sprintf("the value of anchor %q contains itself", n.Value))
 		return measured{}
 	}
-	m := y.done[n.Alias]
+	m, ok := y.done[n.Alias]
+	if !ok {
+		m = y.build(n.Alias, depth)
+	}
 	y.charge(m.weight, offset)
 	if !y.deeper(depth+m.height-1, offset) || m.node == nil {
 		return measured{}
+	}
+	if m.node.Kind != Struct && m.node.Kind != List {
+		own := *m.node
+		own.at = y.place(offset)
+		m.node = &own
 	}
 	return m
 }
@@ -155,19 +172,25 @@ func (y *yamlBuilder) mapping(n *yaml.Node, into *Node, depth int) int {
 	o := &object{b: y.builder, node: into}
 	height := 1
 	var merges []*yaml.Node
+	merged := -1 // the offset of the first <<
 	for i := 0; i+1 < len(n.Content) && !y.stopped; i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if k.Kind == yaml.ScalarNode && k.ShortTag() == "!!merge" {
-			merges = append(merges, v)
+			if merges = append(merges, v); merged < 0 {
+				merged = y.offset(k)
+			} else {
+				y.repeated("<<", merged, y.offset(k)).Hint = "write one << with a list, as in <<: [*a, *b]"
+			}
 			continue
 		}
+		at := y.offset(k)
 		name, ok := y.key(k)
 		if !ok {
 			continue
 		}
 		m := y.build(v, depth+1)
 		height = max(height, m.height+1)
-		o.add(name, y.offset(k), m.node)
+		o.add(name, at, m.node)
 	}
 	for _, v := range merges {
 		height = max(height, y.merge(o, v, depth))
@@ -184,6 +207,7 @@ func (y *yamlBuilder) key(k *yaml.Node) (string, bool) {
 		y.stop(diag.Syntax, y.offset(k), "a key is a list or an object")
 		return "", false
 	}
+	y.tagged(k, y.offset(k), "!!str")
 	return k.Value, true
 }
 
@@ -192,6 +216,10 @@ func (y *yamlBuilder) merge(o *object, v *yaml.Node, depth int) int {
 	if v.Kind == yaml.SequenceNode {
 		height := 1
 		for _, c := range v.Content {
+			if c.Kind == yaml.SequenceNode {
+				y.stop(diag.Syntax, y.offset(c), "<< merges a list in a list")
+				break
+			}
 			height = max(height, y.merge(o, c, depth))
 		}
 		return height
@@ -220,12 +248,9 @@ var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-
 var octalLook = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
 func (y *yamlBuilder) scalar(n *yaml.Node, offset int) *Node {
-	plain := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
-	tag := n.ShortTag()
-	if n.Style&yaml.TaggedStyle != 0 && tag != "!!str" {
-		y.surprise(offset, fmt.Sprintf("the tag %s gives the value a type", tag), "write the value without a tag")
-	}
-	switch tag {
+	plain := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) == 0
+	y.tagged(n, offset, "!!str")
+	switch n.ShortTag() {
 	case "!!null":
 		return y.node(Null, offset, "null")
 	case "!!bool":
@@ -240,6 +265,23 @@ func (y *yamlBuilder) scalar(n *yaml.Node, offset int) *Node {
 		return y.notPlain(n, offset, "looks like a number and is read as a string")
 	}
 	return y.node(String, offset, n.Value)
+}
+
+// bareTag is a tag without a name, which makes a string of any scalar; the
+// parser drops it.
+var bareTag = regexp.MustCompile(`^(&[^\s]+\s+)?!\s`)
+
+// tagged reports a tag, unless it says what the value is without it.
+func (y *yamlBuilder) tagged(n *yaml.Node, offset int, harmless string) {
+	tag := n.ShortTag()
+	switch {
+	case n.Style&yaml.TaggedStyle != 0 && tag != harmless:
+	case n.Kind == yaml.ScalarNode && bareTag.Match(y.file.data[offset:]):
+		tag = "!"
+	default:
+		return
+	}
+	y.surprise(offset, fmt.Sprintf("the tag %s gives the value a type", tag), "write the value without a tag")
 }
 
 func (y *yamlBuilder) notPlain(n *yaml.Node, offset int, what string) *Node {

@@ -79,7 +79,11 @@ func demonstrate(ctx context.Context, o options, out io.Writer) (err error) {
 			s.showLogs()
 		}
 	}()
-	if err := s.step(ctx, "Build the commands", s.build); err != nil {
+	build := s.build
+	if o.bin == "" {
+		build = func(ctx context.Context) error { return s.step(ctx, "Build the commands", s.build) }
+	}
+	if err := build(ctx); err != nil {
 		return err
 	}
 	limited := ctx

@@ -67,6 +67,7 @@ func Run(ctx context.Context, o Options) error {
 	p := &process{opts: o, level: new(slog.LevelVar), fleet: new(fleet.Fleet)}
 	defer p.fleet.Close()
 	p.log = newLog(o.Log, document.Body.Server.Log, p.level)
+	metrics.ExposeMetadata(true) // a switch of the whole process, always on
 	set := metrics.NewSet()
 	owner := newOwner(ctx, p.log)
 	defer owner.end()
@@ -80,8 +81,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := p.install(document, data); err != nil {
 		return err
 	}
-	defer func() { p.routing.Close() }()
-	return p.serve(ctx)
+	err = p.serve(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.routing.Close()
+	return err
 }
 
 func readPlan(name string) (*plan.Document, []byte, error) {
@@ -97,7 +101,9 @@ func readPlan(name string) (*plan.Document, []byte, error) {
 }
 
 // install puts a plan into force. Everything that can fail happens before the
-// swap, so that on an error the old plan goes on.
+// swap, so that on an error the old plan goes on; the engines of a plan that was
+// loaded do not fail. Requests that are just being routed by the old plan keep
+// its candidates: the engines of the new one could leave its groups empty.
 func (p *process) install(d *plan.Document, data []byte) error {
 	var before *plan.State
 	if p.plan != nil {
@@ -111,6 +117,9 @@ func (p *process) install(d *plan.Document, data []byte) error {
 	if err != nil {
 		draft.discard()
 		return fmt.Errorf("plan %s: %w", d.Digest, err)
+	}
+	if p.routing != nil {
+		p.routing.Close()
 	}
 	if err := assemble.Engines(&d.Body, p.fleet); err != nil {
 		routing.Close()
@@ -142,7 +151,6 @@ func (p *process) retire(next *plan.Document) {
 			p.fleet.Remove(id)
 		}
 	}
-	p.routing.Close()
 }
 
 func generation(d *plan.Document, data []byte, routing *assemble.Routing, draft *draft) *server.Generation {
@@ -202,6 +210,13 @@ func (p *process) reload(context.Context) (string, error) {
 	return next.Digest, nil
 }
 
+// inForce is the plan; an administrator may reload it at any time.
+func (p *process) inForce() *plan.Document {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.plan
+}
+
 // fixed reports whether settings differ that a reload cannot change.
 func (p *process) fixed(next *plan.Server) bool {
 	now := &p.plan.Body.Server
@@ -225,7 +240,7 @@ func (p *process) serve(ctx context.Context) error {
 	p.server.SetServing(true)
 	p.announce(all)
 	sig, err := p.wait(ctx, failed)
-	s := &p.plan.Body.Server
+	s := &p.inForce().Body.Server
 	d := drain{
 		delay: ms(s.DrainDelayMS), timeout: ms(s.DrainTimeoutMS), log: p.log,
 		unready: func() { p.server.SetServing(false) }, busy: p.inflight,
@@ -281,8 +296,9 @@ func (p *process) announce(all []*endpoint) {
 	if len(all) > 1 {
 		addrs[1] = all[1].ln.Addr().String()
 	}
+	d := p.inForce()
 	p.log.Info("serving", "version", p.opts.Version, "listen", addrs[0], "admin", addrs[1],
-		"plan", p.plan.Digest, "models", len(p.plan.Body.Models))
+		"plan", d.Digest, "models", len(d.Body.Models))
 	if p.opts.Started != nil {
 		p.opts.Started(addrs[0], addrs[1])
 	}

@@ -82,6 +82,121 @@ func TestHangUpReloads(t *testing.T) {
 	p.stop(t, syscall.SIGINT, nil)
 }
 
+// TestReloadsFailNoRequest replaces the only engine, and with it the plan, under
+// requests: each is served by the old engine or by the new one. Some are still
+// sending when the plan is replaced.
+func TestReloadsFailNoRequest(t *testing.T) {
+	url := startEngine(t, "a").URL()
+	bodies := []plan.Body{onePlain("a", url), onePlain("b", url)}
+	for i, id := range []string{"a", "b"} {
+		bodies[i].Models[0].Buckets[0].Groups.Plain.WorkerIDs = &[]string{id}
+	}
+	file := sealPlan(t, "", bodies[0])
+	p := start(t, app.Options{PlanFile: file})
+	done := make(chan struct{})
+	var clients sync.WaitGroup
+	for n := range 4 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				var body io.Reader = strings.NewReader(chatBody)
+				if n == 0 {
+					body = &pausing{body: chatBody, pause: 5 * time.Millisecond}
+				}
+				resp, err := p.client.Post(p.url+"/v1/chat/completions", "application/json", body)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusOK {
+					t.Errorf("status %d %s", resp.StatusCode, resp.Header.Get("X-Router-Error-Code"))
+					return
+				}
+			}
+		})
+	}
+	for i := range 100 {
+		sealPlan(t, file, bodies[(i+1)%2])
+		if got := p.post(t, p.admin+"/admin/reload", ""); got != http.StatusOK {
+			t.Errorf("reload: status %d", got)
+		}
+	}
+	close(done)
+	clients.Wait()
+	p.stop(t, syscall.SIGINT, nil)
+}
+
+// pausing is a body that stops for a while after its first byte.
+type pausing struct {
+	body  string
+	pause time.Duration
+}
+
+func (p *pausing) Read(b []byte) (int, error) {
+	if p.body == "" {
+		return 0, io.EOF
+	}
+	n := copy(b, p.body)
+	if p.pause > 0 {
+		n = copy(b, p.body[:1])
+		time.Sleep(p.pause)
+		p.pause = 0
+	}
+	p.body = p.body[n:]
+	return n, nil
+}
+
+// TestReloadSignalDoesNotHurryTheDrain: neither the delay nor the requests.
+func TestReloadSignalDoesNotHurryTheDrain(t *testing.T) {
+	engine := startEngine(t, "a")
+	if err := engine.Inject(enginetest.Fault{Kind: enginetest.Slow, Delay: 50 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, app.Options{PlanFile: writePlan(t, "", engine.URL(), func(s *plan.Server) {
+		s.DrainDelayMS, s.DrainTimeoutMS = 50, 20_000
+	})})
+	status := make(chan int, 1)
+	go func() {
+		resp, err := p.client.Post(p.url+"/v1/chat/completions", "application/json", strings.NewReader(chatBody))
+		if err != nil {
+			t.Error(err)
+			close(status)
+			return
+		}
+		resp.Body.Close()
+		status <- resp.StatusCode
+	}()
+	for len(engine.Requests()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	p.signals <- syscall.SIGTERM
+	hungUp := make(chan struct{})
+	go func() {
+		defer close(hungUp)
+		for range 30 {
+			select {
+			case p.signals <- syscall.SIGHUP:
+			default: // it stopped already
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	if got := <-status; got != http.StatusOK {
+		t.Errorf("chat: status %d", got)
+	}
+	<-hungUp
+	p.client.CloseIdleConnections()
+	if err := <-p.done; err != nil {
+		t.Errorf("stopped with %v", err)
+	}
+}
+
 func TestReadinessFallsFirst(t *testing.T) {
 	engine := startEngine(t, "a")
 	file := writePlan(t, "", engine.URL(), func(s *plan.Server) { s.DrainDelayMS = 60_000 })
@@ -93,7 +208,11 @@ func TestReadinessFallsFirst(t *testing.T) {
 	for p.get(t, p.url+"/readyz") != http.StatusServiceUnavailable {
 		time.Sleep(time.Millisecond)
 	}
-	if got := p.chat(t); got != http.StatusOK {
+	resp, err := p.client.Post(p.url+"/v1/chat/completions", "application/json", strings.NewReader(chatBody))
+	if err == nil && !resp.Close {
+		t.Error("the client may send more on this connection")
+	}
+	if got := status(t, resp, err); got != http.StatusOK {
 		t.Errorf("chat during the delay: status %d", got)
 	}
 	p.stop(t, syscall.SIGTERM, nil) // the second signal ends the delay
@@ -230,9 +349,15 @@ func startEngine(t *testing.T, id string) *enginetest.Engine {
 // writePlan seals a plan of one plain engine, to a new file if name is empty.
 func writePlan(t *testing.T, name, url string, edit func(*plan.Server)) string {
 	t.Helper()
-	if name == "" {
-		name = filepath.Join(t.TempDir(), "plan.json")
+	body := onePlain("a", url)
+	if edit != nil {
+		edit(&body.Server)
 	}
+	return sealPlan(t, name, body)
+}
+
+// onePlain is a plan of one engine.
+func onePlain(id, url string) plan.Body {
 	body := plan.Body{
 		Server: plan.Server{
 			Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", MaxBodyBytes: 1 << 20,
@@ -243,7 +368,7 @@ func writePlan(t *testing.T, name, url string, edit func(*plan.Server)) string {
 		Models: []plan.Model{{
 			ID:        "m",
 			Breaker:   plan.Breaker{Threshold: 3, CoolDownMS: 1000},
-			Discovery: plan.Discovery{Static: &plan.StaticDiscovery{Engines: []plan.Engine{{ID: "a", URL: url, Role: plan.Plain}}}},
+			Discovery: plan.Discovery{Static: &plan.StaticDiscovery{Engines: []plan.Engine{{ID: id, URL: url, Role: plan.Plain}}}},
 			Buckets: []plan.Bucket{{ID: "all", Groups: plan.Groups{Plain: &plan.Group{
 				Policy: plan.Policy{Type: plan.PowerOfTwo, PowerOfTwo: &plan.PowerOfTwoTuning{Choices: 2}}}}}},
 		}},
@@ -251,8 +376,13 @@ func writePlan(t *testing.T, name, url string, edit func(*plan.Server)) string {
 	m := &body.Models[0]
 	m.Breakpoints, _ = plan.Breakpoints(m.Buckets, 100)
 	m.Requires = plan.Require(0, m)
-	if edit != nil {
-		edit(&body.Server)
+	return body
+}
+
+func sealPlan(t *testing.T, name string, body plan.Body) string {
+	t.Helper()
+	if name == "" {
+		name = filepath.Join(t.TempDir(), "plan.json")
 	}
 	d, err := plan.Seal(body, plan.Provenance{Compiler: "test"})
 	if err != nil {

@@ -60,7 +60,8 @@ type drain struct {
 }
 
 // stop drains the endpoints. More signals cut it short: the first ends the
-// delay, the second the wait. It reports whether every request ended by itself.
+// delay, the second the wait; one that asks for a reload comes too late and does
+// neither. It reports whether every request ended by itself.
 func (d *drain) stop(first os.Signal, signals <-chan os.Signal, all []*endpoint) bool {
 	d.unready()
 	if first == syscall.SIGTERM {
@@ -92,12 +93,21 @@ func (d *drain) stop(first os.Signal, signals <-chan os.Signal, all []*endpoint)
 func (d *drain) pause(delay time.Duration, signals <-chan os.Signal) {
 	t := time.NewTimer(delay)
 	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-signals:
-		d.log.Info("second signal, the delay ends")
+	for {
+		select {
+		case <-t.C:
+			return
+		case sig := <-signals:
+			if sig != syscall.SIGHUP {
+				d.log.Info("second signal, the delay ends")
+				return
+			}
+			d.log.Info(noReload)
+		}
 	}
 }
+
+const noReload = "draining, the plan is not reloaded any more"
 
 // watch reports on a drain until it is over, and cuts it at a signal.
 func (d *drain) watch(over <-chan struct{}, cut context.CancelFunc, signals <-chan os.Signal) {
@@ -107,7 +117,11 @@ func (d *drain) watch(over <-chan struct{}, cut context.CancelFunc, signals <-ch
 		select {
 		case <-over:
 			return
-		case <-signals:
+		case sig := <-signals:
+			if sig == syscall.SIGHUP {
+				d.log.Info(noReload)
+				continue
+			}
 			d.log.Warn("further signal, requests in flight are cut", "inflight", d.busy())
 			cut()
 			signals = nil

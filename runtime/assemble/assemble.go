@@ -36,13 +36,13 @@ type Routing struct {
 	// Resolvers are by model id.
 	Resolvers map[string]*routing.Resolver
 
-	views []*fleet.View
+	views map[string]*fleet.View // by the key of their selector
 }
 
 // Build makes the resolvers of a validated plan. It adds no engine to the fleet.
 // The caller must Close the result.
 func Build(b *plan.Body, s State) (*Routing, error) {
-	r := &Routing{Resolvers: make(map[string]*routing.Resolver, len(b.Models))}
+	r := &Routing{Resolvers: make(map[string]*routing.Resolver, len(b.Models)), views: make(map[string]*fleet.View)}
 	a := assembler{State: s, out: r, indexes: make(map[prefix.Source]*policy.Indexed), loads: load.Reader{
 		Now:       s.Now,
 		Freshness: time.Duration(b.State.Load.FreshnessMS) * time.Millisecond,
@@ -59,7 +59,8 @@ func Build(b *plan.Body, s State) (*Routing, error) {
 	return r, nil
 }
 
-// Close gives the candidate views back.
+// Close ends the candidate views. Who still routes by them gets the candidates of
+// this moment.
 func (r *Routing) Close() {
 	for _, v := range r.views {
 		v.Close()
@@ -202,9 +203,19 @@ func (a *assembler) group(m *plan.Model, stage fleet.Role, g *plan.Group) (*rout
 	if g.WorkerIDs != nil {
 		sel.IDs = *g.WorkerIDs
 	}
-	view := a.Fleet.Watch(sel)
-	a.out.views = append(a.out.views, view)
-	return &routing.Group{Stage: stage, Engines: view, Policy: p}, nil
+	return &routing.Group{Stage: stage, Engines: a.watch(sel), Policy: p}, nil
+}
+
+// watch shares views within the plan, but not with another one: the views of a
+// plan that is replaced end before the engines change.
+func (a *assembler) watch(sel fleet.Selector) *fleet.View {
+	key := sel.Key()
+	v := a.out.views[key]
+	if v == nil {
+		v = a.Fleet.Watch(sel)
+		a.out.views[key] = v
+	}
+	return v
 }
 
 // limits is nil without limits, which spares the check.

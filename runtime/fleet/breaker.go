@@ -129,8 +129,8 @@ func (b *breaker) fail() {
 		return // the cool-down is not prolonged by requests that were under way
 	}
 	b.failures++
-	if b.failures < b.cfg.Threshold {
-		return
+	if b.state == Closed && b.failures < b.cfg.Threshold {
+		return // half-open, one failure is enough, whatever the threshold is by now
 	}
 	b.state, b.cooled, b.probing = Open, false, false
 	b.stopTimer()

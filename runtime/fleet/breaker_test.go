@@ -247,6 +247,27 @@ func TestBreakerProbe(t *testing.T) {
 }
 
 // TestBreakerConcurrentProbe has many requests arrive at a cooled breaker.
+// TestBreakerTuningDuringAProbe: a failed probe opens, also when the threshold was
+// raised meanwhile.
+func TestBreakerTuningDuringAProbe(t *testing.T) {
+	breakerTest(t, "raised threshold", func(r *rig) {
+		r.fail(3)
+		sleep(coolDown)
+		probe := r.lease()
+		cfg := fleet.BreakerConfig{Threshold: 10, CoolDown: coolDown}
+		if err := r.fleet.Apply("m", cfg, []fleet.Spec{{ID: "a", URL: "http://a", Role: fleet.Plain}}); err != nil {
+			r.t.Fatal(err)
+		}
+		probe.Record(fleet.Failure)
+		probe.Release()
+		r.expect(fleet.Open, false)
+		sleep(coolDown)
+		r.expect(fleet.Open, true)
+		r.run(fleet.Success)
+		r.expect(fleet.Closed, true)
+	})
+}
+
 func TestBreakerConcurrentProbe(t *testing.T) {
 	breakerTest(t, "one wins", func(r *rig) {
 		r.fail(3)

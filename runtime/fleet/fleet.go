@@ -14,7 +14,7 @@ import (
 type Fleet struct {
 	mu     sync.Mutex
 	models map[string]*members
-	views  map[string]*View
+	views  map[*View]struct{}
 	closed bool
 }
 
@@ -57,7 +57,7 @@ func (f *Fleet) Apply(model string, cfg BreakerConfig, specs []Spec) error {
 		f.models = make(map[string]*members)
 	}
 	f.models[model] = next
-	for _, v := range f.views {
+	for v := range f.views {
 		if v.sel.Model == model {
 			v.refill(next)
 		}
@@ -114,7 +114,7 @@ func (f *Fleet) Remove(model string) {
 		e.breaker.stop()
 	}
 	delete(f.models, model)
-	for _, v := range f.views {
+	for v := range f.views {
 		if v.sel.Model == model {
 			v.refill(&members{})
 		}
@@ -160,7 +160,7 @@ func (f *Fleet) Close() {
 func (f *Fleet) announce(e *Engine) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, v := range f.views {
+	for v := range f.views {
 		if v.holds(e) {
 			v.publish()
 		}
@@ -178,8 +178,8 @@ type Selector struct {
 	Labels map[string]string
 }
 
-// key is unique per selection, whatever order the ids came in.
-func (s Selector) key() string {
+// Key is unique per selection, whatever order the ids came in.
+func (s Selector) Key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %d %t", s.Model, s.Role, s.All)
 	ids := slices.Clone(s.IDs)
@@ -202,42 +202,33 @@ func (s Selector) key() string {
 type View struct {
 	sel     Selector
 	fleet   *Fleet
-	key     string
-	users   int       // guarded by fleet.mu
 	members []*Engine // guarded by fleet.mu; healthy or not, sorted by id
 	healthy atomic.Pointer[[]*Engine]
 }
 
-// Watch returns the view of a selector. Equal selectors share one view, and
-// each Watch needs one Close.
+// Watch returns a view of a selector. Each view costs something at every change,
+// so those with equal selectors are worth sharing by Selector.Key.
 func (f *Fleet) Watch(sel Selector) *View {
-	key := sel.key()
+	v := &View{sel: sel, fleet: f}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	v := f.views[key]
-	if v == nil {
-		v = &View{sel: sel, fleet: f, key: key}
-		m := f.models[sel.Model]
-		if m == nil {
-			m = &members{}
-		}
-		v.refill(m)
-		if f.views == nil {
-			f.views = make(map[string]*View)
-		}
-		f.views[key] = v
+	m := f.models[sel.Model]
+	if m == nil {
+		m = &members{}
 	}
-	v.users++
+	v.refill(m)
+	if f.views == nil {
+		f.views = make(map[*View]struct{})
+	}
+	f.views[v] = struct{}{}
 	return v
 }
 
-// Close ends one Watch.
+// Close ends the view: it keeps its last list, for those who still read it.
 func (v *View) Close() {
 	v.fleet.mu.Lock()
 	defer v.fleet.mu.Unlock()
-	if v.users--; v.users == 0 {
-		delete(v.fleet.views, v.key)
-	}
+	delete(v.fleet.views, v)
 }
 
 // Engines is the current candidate list, immutable and sorted by id.

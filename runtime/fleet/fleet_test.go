@@ -221,36 +221,35 @@ func TestViewsAreRepublished(t *testing.T) {
 	expect("b")
 }
 
-func TestViewsAreShared(t *testing.T) {
+func TestSelectorKeys(t *testing.T) {
+	key := func(list ...string) string {
+		return fleet.Selector{Model: "m", Role: fleet.Plain, IDs: list}.Key()
+	}
+	if key("a", "b") != key("b", "a", "b") {
+		t.Error("equal selectors have two keys")
+	}
+	if key("a", "b") == key("a") || key("a", "b") == key(`a" "b`) {
+		t.Error("different selectors share a key")
+	}
+}
+
+func TestAClosedViewKeepsItsList(t *testing.T) {
 	var f fleet.Fleet
 	defer f.Close()
 	apply(t, &f, "m", "a b")
-	watch := func(list ...string) *fleet.View {
-		return f.Watch(fleet.Selector{Model: "m", Role: fleet.Plain, IDs: list})
+	sel := fleet.Selector{Model: "m", Role: fleet.Plain, All: true}
+	old, next := f.Watch(sel), f.Watch(sel)
+	old.Close()
+	apply(t, &f, "m", "c")
+	f.Remove("m")
+	if got := ids(old.Engines()); got != "a b" {
+		t.Errorf("a closed view has %q", got)
 	}
-	v, same, other := watch("a", "b"), watch("b", "a", "b"), watch("a")
-	if v != same {
-		t.Error("equal selectors have two views")
+	if got := ids(next.Engines()); got != "" {
+		t.Errorf("an open view has %q", got)
 	}
-	if v == other {
-		t.Error("different selectors share a view")
-	}
-	if tricky := watch(`a" "b`); tricky == v {
-		t.Error("ids with quotes are confused with several ids")
-	}
-	v.Close()
-	apply(t, &f, "m", "a")
-	if got := ids(same.Engines()); got != "a" {
-		t.Errorf("the view died with its first user: %q", got)
-	}
-	same.Close()
-	apply(t, &f, "m", "a b")
-	if got := ids(same.Engines()); got != "a" {
-		t.Errorf("a closed view is still published: %q", got)
-	}
-	if again := watch("a", "b"); ids(again.Engines()) != "a b" {
-		t.Error("a view opened again is stale")
-	}
+	next.Close()
+	next.Close()
 }
 
 func TestContains(t *testing.T) {

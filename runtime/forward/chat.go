@@ -171,7 +171,17 @@ func (f *Forwarder) post(ctx context.Context, e *fleet.Engine, path string, h ht
 		return nil, errors.Join(errBadURL, err)
 	}
 	req.Header = h
-	return f.transport.RoundTrip(req)
+	resp, err := f.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < http.StatusOK {
+		// 101 turns the connection into something else, and what is below 100
+		// is no status at all.
+		resp.Body.Close()
+		return nil, fmt.Errorf("status %d is not an answer", resp.StatusCode)
+	}
+	return resp, nil
 }
 
 // run is the answering leg: it posts, and passes the answer on.

@@ -54,7 +54,7 @@ const (
 	ReasonRoundRobin Reason = "round_robin"
 	ReasonRandom     Reason = "random"
 	ReasonPowerOfTwo Reason = "power_of_two"
-	ReasonLoadBased  Reason = "least_load"
+	ReasonLoadBased  Reason = "load_based"
 
 	ReasonSession   Reason = "session_primary"      // the session's binding
 	ReasonSticky    Reason = "sticky_hit"           // the routing key's binding

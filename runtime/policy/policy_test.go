@@ -239,7 +239,7 @@ func TestTraceOfLoadBased(t *testing.T) {
 		t.Fatal(err)
 	}
 	trace = policy.Trace{}
-	if got := pick(t, p, two, &trace); got != "e0000 least_load" {
+	if got := pick(t, p, two, &trace); got != "e0000 load_based" {
 		t.Errorf("picked %s", got)
 	}
 	if trace.Source != "reported_depth" || *trace.Compared[0].Depth != 3 || *trace.Compared[1].Depth != 7 {
@@ -252,7 +252,7 @@ func TestDepthSaturates(t *testing.T) {
 	two := engines(t, 2)
 	report(two[0], math.MaxUint64, 2)
 	report(two[1], 100, 100)
-	if got := pick(t, &policy.LoadBased{Loads: reader()}, two, nil); got != "e0001 least_load" {
+	if got := pick(t, &policy.LoadBased{Loads: reader()}, two, nil); got != "e0001 load_based" {
 		t.Errorf("picked %s", got)
 	}
 }

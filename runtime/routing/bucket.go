@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"shunt/runtime/fleet"
 	"shunt/runtime/policy"
@@ -91,7 +92,7 @@ func (b *Bucket) Pick(ctx context.Context, req *Request) (Selection, error) {
 }
 
 func (g PlainGroups) pick(ctx context.Context, req *Request) (s Selection, err error) {
-	s.Plain, err = g.Plain.pick(ctx, req, g.Plain.Engines.Engines())
+	s.Plain, err = g.Plain.pick(ctx, req, g.Plain.Engines.Engines(), "")
 	return s, err
 }
 
@@ -99,16 +100,22 @@ func (g PDGroups) pick(ctx context.Context, req *Request) (s Selection, err erro
 	prefills, decodes := g.Prefill.Engines.Engines(), g.Decode.Engines.Engines()
 	if len(g.MatchLabels) > 0 {
 		req.prefills = g.pairable(req.prefills[:0], prefills, decodes)
+		if len(req.prefills) == 0 && len(prefills) > 0 {
+			// Prefill engines are there; what is missing is a partner.
+			_, err = g.Decode.pick(ctx, req, nil, fmt.Sprintf("no healthy decode engine has the same %s as a healthy prefill engine",
+				strings.Join(g.MatchLabels, " and ")))
+			return s, err
+		}
 		prefills = req.prefills
 	}
-	if s.Prefill, err = g.Prefill.pick(ctx, req, prefills); err != nil {
+	if s.Prefill, err = g.Prefill.pick(ctx, req, prefills, ""); err != nil {
 		return s, err
 	}
 	if len(g.MatchLabels) > 0 {
 		req.decodes = g.partners(req.decodes[:0], s.Prefill.Engine, decodes)
 		decodes = req.decodes
 	}
-	s.Decode, err = g.Decode.pick(ctx, req, decodes)
+	s.Decode, err = g.Decode.pick(ctx, req, decodes, "")
 	return s, err
 }
 
@@ -155,19 +162,20 @@ type Group struct {
 }
 
 // pick invokes the policy on the candidates and accepts only one of exactly
-// them: a new engine under an old id is foreign.
-func (g *Group) pick(ctx context.Context, req *Request, candidates []*fleet.Engine) (policy.Pick, error) {
+// them: a new engine under an old id is foreign. Absence says why there may be
+// none.
+func (g *Group) pick(ctx context.Context, req *Request, candidates []*fleet.Engine, absence string) (policy.Pick, error) {
 	req.Stage = g.Stage
 	seen := req.enter(g.Stage)
 	seen.offer(candidates)
-	p, err := g.choose(ctx, req, candidates)
+	p, err := g.choose(ctx, req, candidates, absence)
 	seen.leave(p, err)
 	return p, err
 }
 
-func (g *Group) choose(ctx context.Context, req *Request, candidates []*fleet.Engine) (policy.Pick, error) {
+func (g *Group) choose(ctx context.Context, req *Request, candidates []*fleet.Engine, absence string) (policy.Pick, error) {
 	if len(candidates) == 0 {
-		return policy.Pick{}, &policy.Error{Kind: policy.NoCandidates, Stage: g.Stage}
+		return policy.Pick{}, &policy.Error{Kind: policy.NoCandidates, Stage: g.Stage, Detail: absence}
 	}
 	p, err := g.Policy.Pick(ctx, candidates, &req.Request)
 	if err != nil {

@@ -198,10 +198,10 @@ func after(sum, e *policy.Error) *policy.Error {
 	switch {
 	case rejection:
 		sum.Kind = policy.NoAdmissibleEngine
-		sum.Stage = e.Stage
+		sum.Stage, sum.Detail = e.Stage, ""
 		sum.Rejected = append(sum.Rejected, e.Rejected...)
 	case sum.Kind != policy.NoAdmissibleEngine:
-		sum.Kind, sum.Stage = policy.NoCandidates, e.Stage
+		sum.Kind, sum.Stage, sum.Detail = policy.NoCandidates, e.Stage, e.Detail
 	}
 	return sum
 }

@@ -409,7 +409,7 @@ func TestMatchLabels(t *testing.T) {
 	f("p1@x p2@y d1@y d2@y", "", "a: p2+d1", "prefill p2", "decode d1,d2")
 	f("p1@x p2@y d1@y d2@x", "", "a: p1+d2", "prefill p1,p2", "decode d2")
 	f("p1 d1", "", "a: p1+d1", "prefill p1", "decode d1") // absent is a value like any other
-	f("p1@x d1", "", "no_candidates (prefill)", "prefill ")
+	f("p1@x d1", "", "no_candidates (decode): no healthy decode engine has the same zone as a healthy prefill engine", "decode ")
 }
 
 func TestReady(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 func (s *Server) adminRoutes() *httprouter.Router {
 	r := newRouter()
 	s.probes(r)
-	r.HandlerFunc(http.MethodGet, planPath, s.adminPlan)
-	r.HandlerFunc(http.MethodGet, enginesPath, s.adminEngines)
+	get(r, planPath, s.adminPlan)
+	get(r, enginesPath, s.adminEngines)
 	if s.opts.Reload != nil {
 		r.HandlerFunc(http.MethodPost, reloadPath, s.adminReload)
 	}

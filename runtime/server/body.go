@@ -22,7 +22,7 @@ func (sc *scope) readBody(r *http.Request) ([]byte, *forward.Error) {
 	limit := sc.gen.Settings.maxBody()
 	rc := http.NewResponseController(sc.ResponseWriter)
 	if r.ContentLength > limit {
-		sc.drain(r, rc, limit)
+		sc.drain(r, rc, 2*limit)
 		return nil, tooLarge()
 	}
 	body, err := readAll(r.Body, r.ContentLength, limit)
@@ -50,16 +50,16 @@ func tooLarge() *forward.Error {
 // drainTime bounds how long a refused body is read on.
 const drainTime = 2 * time.Second
 
-// drain reads on for as much as the limit would have allowed, so that a client
-// which sends first and reads later sees the refusal and not a broken
-// connection. One that asks before it sends is simply told.
-func (sc *scope) drain(r *http.Request, rc *http.ResponseController, limit int64) {
+// drain reads on, up to twice the limit in all, so that a client which sends first
+// and reads later sees the refusal and not a broken connection. One that asks
+// before it sends is simply told.
+func (sc *scope) drain(r *http.Request, rc *http.ResponseController, most int64) {
 	sc.Header()["Connection"] = []string{"close"}
 	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
 		return
 	}
 	_ = rc.SetReadDeadline(time.Now().Add(drainTime))
-	_, _ = io.CopyN(io.Discard, r.Body, limit)
+	_, _ = io.CopyN(io.Discard, r.Body, most)
 }
 
 var errTooLarge = errors.New("body exceeds the limit")

@@ -71,6 +71,8 @@ func (sc *scope) prepare(r *http.Request) (*Model, error) {
 	if e != nil {
 		return nil, e
 	}
+	// A slow upload is not a reason to route by a plan that was replaced.
+	sc.gen = sc.server.current.Load()
 	p := &sc.prepared
 	if err := p.Parse(body); errors.Is(err, prepare.ErrNoModel) {
 		return nil, badRequest(prepare.ErrNoModel.Error(), nil)

@@ -3,7 +3,8 @@
 // also serves models, health, metrics and the admin views.
 //
 // Everything that a plan decides hangs off one Generation behind an atomic
-// pointer. A request loads it once and keeps it, so a swap disturbs nobody.
+// pointer. A chat request takes the one in force when its body is complete and
+// keeps it to its end, so a swap disturbs nobody.
 // Server and Meters are safe for concurrent use.
 //
 // The metrics, all in Prometheus text format:

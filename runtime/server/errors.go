@@ -113,11 +113,23 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	fail(w, r, refuse(http.StatusNotFound, "not_found", "not found"))
+	failUnread(w, r, refuse(http.StatusNotFound, "not_found", "not found"))
 }
 
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	fail(w, r, refuse(http.StatusMethodNotAllowed, "method_not_allowed", "method not allowed"))
+	failUnread(w, r, refuse(http.StatusMethodNotAllowed, "method_not_allowed", "method not allowed"))
+}
+
+// unreadBody bounds what is read of a body that nobody wants, as net/http does.
+const unreadBody = 256 << 10
+
+// failUnread fails a request before its body was read. On the last request of a
+// connection net/http would leave the body there, and the answer could be lost.
+func failUnread(w http.ResponseWriter, r *http.Request, e *forward.Error) {
+	if sc, ok := w.(*scope); ok && r.Close && r.ContentLength != 0 {
+		sc.drain(r, http.NewResponseController(sc.ResponseWriter), unreadBody)
+	}
+	fail(w, r, e)
 }
 
 // fail answers a failure and notes it for the log.

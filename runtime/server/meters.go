@@ -291,6 +291,7 @@ func (m *Meters) serve(w http.ResponseWriter, _ *http.Request) {
 	m.prune()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	m.set.WritePrometheus(w)
+	metrics.WriteProcessMetrics(w)
 }
 
 // prune forgets the counters of engines that left the fleet, so that engines

@@ -68,9 +68,13 @@ func (sc *scope) begin(s *Server, w http.ResponseWriter, r *http.Request) {
 	sc.id = clientID(r.Header)
 	if sc.id == "" {
 		sc.id = mint(s.opts.Rand)
-		r.Header[prepare.RequestID] = []string{sc.id}
 	}
+	// The engine sees the id that the client and the log see, and no other.
+	r.Header[prepare.RequestID] = []string{sc.id}
 	w.Header()[prepare.RequestID] = []string{sc.id}
+	if !s.serving.Load() {
+		w.Header()["Connection"] = []string{"close"}
+	}
 	s.opts.Meters.arrived(r)
 	sc.bound(r)
 }

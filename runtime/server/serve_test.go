@@ -198,7 +198,8 @@ func (r *rig) leave(body string, early bool, header ...string) {
 		go func() {
 			within(10*time.Second, func() bool {
 				for _, e := range r.engines {
-					if e.State().Received == 0 {
+					// A prefill engine that runs has met its decode engine.
+					if s := e.State(); s.Received == 0 || e.Role() == enginetest.Prefill && s.Running == 0 {
 						return false
 					}
 				}
@@ -409,7 +410,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(streamedChat), streamedChat)
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(streamedChat), streamedChat)
 	if _, err := bufio.NewReaderSize(conn, 16).ReadByte(); err != nil {
 		t.Fatal(err)
 	}
@@ -533,7 +534,10 @@ func TestPathsAndMethods(t *testing.T) {
 		}
 	}
 	f("GET", "/v1/chat/completions", "405 method_not_allowed", "OPTIONS, POST")
-	f("DELETE", "/v1/models", "405 method_not_allowed", "GET, OPTIONS")
+	f("OPTIONS", "/v1/chat/completions", "200 ok", "OPTIONS, POST")
+	f("DELETE", "/v1/models", "405 method_not_allowed", "GET, HEAD, OPTIONS")
+	f("HEAD", "/readyz", "200 ok", "")
+	f("HEAD", "/v1/models", "200 ok", "")
 	f("POST", "/v1/chat/completions/", "404 not_found", "")
 	f("GET", "/admin/plan", "404 not_found", "")
 	f("GET", "/nowhere", "404 not_found", "")
@@ -611,6 +615,33 @@ func TestSlowBody(t *testing.T) {
 	f("Content-Length: 100000000\r\nExpect: 100-continue\r\n", "HTTP/1.1 413 Request Entity Too Large")
 }
 
+// TestRefusedBodyIsReadOn: a body that is not wanted is taken in, so that the
+// refusal is not lost by a connection reset.
+func TestRefusedBodyIsReadOn(t *testing.T) {
+	r := newRig(t, plainOptions())
+	defer r.close()
+	r.replan(func(g *server.Generation) { g.Settings.MaxBody = 1 << 20 })
+	f := func(request string, size int, want string) {
+		t.Helper()
+		conn, err := net.Dial("tcp", r.http.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", request, size)
+		if _, err := conn.Write(make([]byte, size)); err != nil {
+			t.Errorf("%s: %v", request, err)
+		}
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+want) {
+			t.Errorf("%s: got %.50q, %v", request, answer, err)
+		}
+	}
+	f("POST /v1/chat/completions", 3<<19, "413 ")
+	f("POST /v1/completions", 200<<10, "404 ")
+	f("PUT /v1/chat/completions", 200<<10, "405 ")
+}
+
 func TestRequestIDs(t *testing.T) {
 	r := newRig(t, plainOptions())
 	defer r.close()
@@ -633,6 +664,18 @@ func TestRequestIDs(t *testing.T) {
 	f("a b", false)
 	f("é", false)
 	f("", false)
+	req, err := http.NewRequest("POST", r.http.URL+"/v1/chat/completions", strings.NewReader(bufferedChat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header["X-Request-Id"] = []string{"one", "two"}
+	if a, err := r.do(req); err != nil || !slices.Equal(a.header["X-Request-Id"], []string{"one"}) {
+		t.Errorf("two ids became %q, %v", a.header["X-Request-Id"], err)
+	}
+	all := r.engines[enginetest.Plain].Requests()
+	if got := all[len(all)-1].Header["X-Request-Id"]; !slices.Equal(got, []string{"one"}) {
+		t.Errorf("the engine got ids %q", got)
+	}
 	if a := r.get("/nowhere"); !minted.MatchString(a.header.Get("X-Request-Id")) {
 		t.Error("an error has no id")
 	}

@@ -97,7 +97,8 @@ func (s *Server) NoteFailure(err error) {
 }
 
 // SetServing switches readiness: off at the start of a drain, when requests are
-// still served but no more should be sent.
+// still served but no more should be sent. Answers then ask clients to give their
+// connections up, since one that is closed under a request loses it.
 func (s *Server) SetServing(on bool) { s.serving.Store(on) }
 
 // Ready is what /readyz says.
@@ -109,24 +110,31 @@ func (s *Server) Ready() bool {
 func newRouter() *httprouter.Router {
 	return &httprouter.Router{
 		HandleMethodNotAllowed: true,
+		HandleOPTIONS:          true, // Allow promises it
 		NotFound:               http.HandlerFunc(notFound),
 		MethodNotAllowed:       http.HandlerFunc(methodNotAllowed),
 	}
 }
 
+// get serves GET and, as every GET, HEAD.
+func get(r *httprouter.Router, path string, h http.HandlerFunc) {
+	r.HandlerFunc(http.MethodGet, path, h)
+	r.HandlerFunc(http.MethodHead, path, h)
+}
+
 func (s *Server) publicRoutes() *httprouter.Router {
 	r := newRouter()
 	r.HandlerFunc(http.MethodPost, chatPath, s.chat)
-	r.HandlerFunc(http.MethodGet, modelsPath, s.models)
+	get(r, modelsPath, s.models)
 	s.probes(r)
 	return r
 }
 
 // probes are served on both listeners.
 func (s *Server) probes(r *httprouter.Router) {
-	r.HandlerFunc(http.MethodGet, healthPath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	r.HandlerFunc(http.MethodGet, readyPath, s.readyz)
-	r.HandlerFunc(http.MethodGet, metricsPath, s.opts.Meters.serve)
+	get(r, healthPath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	get(r, readyPath, s.readyz)
+	get(r, metricsPath, s.opts.Meters.serve)
 }
 
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,11 +12,15 @@ import (
 )
 
 // ParseBody takes the facts from the body of a chat request, as the server does.
-// If the plan demands tokens, it reads the model's tokenizer.
+// If the plan demands tokens, it reads the model's tokenizer. Without messages it
+// is refused, which the server leaves to the engine.
 func ParseBody(ctx context.Context, body *plan.Body, data []byte) (Request, error) {
 	var parsed prepare.Request
 	if err := parsed.Parse(data); err != nil {
-		return Request{}, err
+		return Request{}, fmt.Errorf("body: %w", err)
+	}
+	if !hasMessages(data) {
+		return Request{}, errors.New("body: it has no messages, so it is not a chat body")
 	}
 	r := Request{Model: parsed.Model}
 	input, peak, err := parsed.Lengths()
@@ -28,7 +33,7 @@ func ParseBody(ctx context.Context, body *plan.Body, data []byte) (Request, erro
 		input, peak, err = parsed.LengthsOf(t.Length)
 	}
 	if err != nil {
-		return Request{}, err
+		return Request{}, fmt.Errorf("body: %w", err)
 	}
 	r.InputTokens = input
 	if peak > 0 {

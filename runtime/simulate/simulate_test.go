@@ -114,7 +114,6 @@ func TestDocumentsAreStrict(t *testing.T) {
 	f(world(`{"engines":[{"id":"P1","model":"other"}]}`), `no model "other"`)
 	f(world(`{"engines":[{"id":"P1","loads":[{"kv_tokens":3}]}]}`), "come together")
 	f(world(`{"engines":[{"id":"P1","inflight":1,"dispatched_since_report":2}]}`), "dispatched_since_report")
-	f(world(`{"engines":[{"id":"P1"}]} x`), "world")
 	f(request(`{"model":"m","token_ids":[1,2],"input_tokens":3}`), "differ")
 	f(request(`{"model":"m","token_ids":[-1]}`), "token_ids")
 	f(world(`{"prefixes":[{"blocks":{"nosuch":1}}]}`), `no engine "nosuch"`)
@@ -127,6 +126,12 @@ func TestDocumentsAreStrict(t *testing.T) {
 	f(world(`{"bindings":[{"bucket":"short","engine":"P1"}]}`), "session_key or routing_key")
 	f(world(`{"bindings":[{"bucket":"short","session_key":"a","routing_key":"b","engine":"P1"}]}`), "session_key or routing_key")
 	f(world(`{"bindings":[{"bucket":"short","session_key":"a","engine":"X"}]}`), `no engine "X"`)
+	f(world(`{"engines":[{"id":"P1"}]} x`), "world, line 1, column 27")
+	f(world("{\n \"engines\":[{\"id\":\"P1\",\"load\":3}]}"), "world, line 2, column 24: /engines/0/load: unknown member; known are model, id, healthy")
+	f(request(`{"model":5}`), "/model: must be a text")
+	f(request(`{"model":"m","messages":[]}`), "a chat body is not a request")
+	_, err := simulate.ParseBody(context.Background(), body(), []byte(`{"model":"m","input_tokens":5}`))
+	f(err, "no messages")
 }
 
 func decide(t *testing.T, world, request string) string {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"shunt/runtime/fleet"
 	"shunt/runtime/state/load"
@@ -75,8 +76,11 @@ type Load struct {
 // ParseRequest reads one request document; anything unknown is refused.
 func ParseRequest(data []byte) (Request, error) {
 	var r Request
-	if err := json.Unmarshal(data, &r, json.RejectUnknownMembers(true)); err != nil {
-		return r, fmt.Errorf("request: %w", err)
+	if err := decode("request", data, &r); err != nil {
+		if hasMessages(data) {
+			err = fmt.Errorf("%w; a chat body is not a request, but has facts taken from it", err)
+		}
+		return r, err
 	}
 	switch {
 	case r.Model == "":
@@ -101,6 +105,13 @@ func ParseRequest(data []byte) (Request, error) {
 	return r, nil
 }
 
+func hasMessages(data []byte) bool {
+	var chat struct {
+		Messages jsontext.Value `json:"messages"`
+	}
+	return json.Unmarshal(data, &chat, jsontext.AllowDuplicateNames(true)) == nil && chat.Messages != nil
+}
+
 // peak is the expected peak, 0 if unknown.
 func (r Request) peak() int64 {
 	switch {
@@ -115,10 +126,8 @@ func (r Request) peak() int64 {
 // ParseWorld reads one world document; anything unknown is refused.
 func ParseWorld(data []byte) (World, error) {
 	var w World
-	if err := json.Unmarshal(data, &w, json.RejectUnknownMembers(true)); err != nil {
-		return w, fmt.Errorf("world: %w", err)
-	}
-	return w, nil
+	err := decode("world", data, &w)
+	return w, err
 }
 
 // apply puts a described engine into its state at the given time.

@@ -158,6 +158,9 @@ func unmarshal(data, text []byte, d *Document) error {
 	return decodeError(data, json.Unmarshal(data, d))
 }
 
+// notAPlan is for those who hand over a configuration.
+const notAPlan = "shunt compile makes a plan of a configuration"
+
 // checkFormat looks at the format field alone, because a plan of another format
 // may have fields that this one gives other types.
 func checkFormat(data []byte) error {
@@ -170,7 +173,7 @@ func checkFormat(data []byte) error {
 	hint := fmt.Sprintf("this version reads %q only", Format)
 	switch {
 	case head.Format == nil:
-		return &Error{Code: CodeFormat, Pointer: "/format", Message: "the format is missing", Hint: hint}
+		return &Error{Code: CodeFormat, Pointer: "/format", Message: "the format is missing", Hint: hint + "; " + notAPlan}
 	case *head.Format != Format:
 		line, col := place(data, bytes.Index(data, []byte(`"`+*head.Format+`"`)))
 		return &Error{

@@ -30,7 +30,8 @@ func decodeError(data []byte, err error) error {
 		// The offset counts the bytes that were read, the offending one included.
 		at := max(int(syntax.Offset)-1, 0)
 		line, col := place(data, at)
-		return &Error{Code: CodeSyntax, Line: line, Column: col, Message: "not one JSON document: unexpected " + excerpt(data, at)}
+		return &Error{Code: CodeSyntax, Line: line, Column: col, Hint: notAPlan,
+			Message: "not one JSON document: unexpected " + strings.TrimPrefix(excerpt(data, at), "the ")}
 	}
 	if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		line, col := place(data, int(other.Offset)-1)
@@ -51,9 +52,8 @@ func pointerAt(data []byte, offset int) string {
 		if err != nil {
 			return ""
 		}
-		at := w.pointer()
 		if int(w.dec.InputOffset()) >= offset {
-			return at
+			return w.pointer()
 		}
 		_ = w.step(token) // only the place is wanted
 	}

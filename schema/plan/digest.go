@@ -6,10 +6,18 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"strings"
 )
 
 // digestPrefix names the hash function in front of its hexadecimal value.
 const digestPrefix = "sha256:"
+
+// IsDigest reports whether s has the form of a digest.
+func IsDigest(s string) bool {
+	sum, ok := strings.CutPrefix(s, digestPrefix)
+	raw, err := hex.DecodeString(sum)
+	return ok && err == nil && len(raw) == sha256.Size && sum == strings.ToLower(sum)
+}
 
 // digest hashes a body in compact canonical form.
 func digest(compactBody []byte) string {

@@ -1,0 +1,116 @@
+package diag
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of the texts of findings, which quote what a user wrote.
+const (
+	maxWord = 200
+	maxText = 2000
+)
+
+// Shorten cuts the long words of a message, and then a long message. Both are
+// far longer than what anybody writes on purpose.
+func Shorten(message string) string {
+	if len(message) <= maxWord {
+		return message
+	}
+	var b strings.Builder
+	for rest := message; rest != ""; {
+		end := strings.IndexByte(rest, ' ') + 1
+		if end == 0 {
+			end = len(rest)
+		}
+		word := rest[:end]
+		if len(word) > maxWord {
+			// The end has the closing quote and what follows it.
+			word = head(word, maxWord*3/4) + "..." + tail(word, maxWord/8)
+		}
+		if b.Len()+len(word) > maxText {
+			b.WriteString("...")
+			break
+		}
+		b.WriteString(word)
+		rest = rest[end:]
+	}
+	return b.String()
+}
+
+// head returns the first n bytes of s or a few less, so that no character is cut.
+func head(s string, n int) string {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// tail returns the last n bytes of s or a few less.
+func tail(s string, n int) string {
+	at := len(s) - n
+	for at < len(s) && !utf8.RuneStart(s[at]) {
+		at++
+	}
+	return s[at:]
+}
+
+// secretName matches the end of what people call secrets, secretField a field of
+// such a name with its value.
+const secretName = `(?i:passwo?r?d|secret|credentials?|authorization|bearer|(?:api|access|private)[_-]?key|(?:^|[^a-z])token)`
+
+var (
+	secretNames  = regexp.MustCompile(secretName + `$`)
+	secretFields = regexp.MustCompile(secretName + `["']?\s*[:=]\s*("[^"]*"?|'[^']*'?|[^\s,}\]"'][^\s,}\]]*)`)
+)
+
+// SecretName reports whether a field of this name is likely to hold a secret.
+func SecretName(name string) bool { return secretNames.MatchString(name) }
+
+// Mask returns a line of an input with asterisks for what is likely to be a
+// secret: the user information, query and fragment of each URL and the value of each
+// field that is named like a secret. It keeps the length of the line, so that
+// places stay what they are.
+func Mask(line string) string {
+	out := []byte(line)
+	for _, at := range secretFields.FindAllStringSubmatchIndex(line, -1) {
+		hide(out, at[2], at[3])
+	}
+	// Where the URL at hand starts, whether it has a scheme, and where its part
+	// between slashes starts and whether that has a colon.
+	word, scheme, part, colon := 0, false, 0, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case strings.IndexByte(" \t\"'{}[],", c) >= 0:
+			if scheme && strings.IndexByte("?#", line[word]) >= 0 {
+				hide(out, word+1, i)
+			}
+			word, scheme, part, colon = i+1, false, i+1, false
+		case c == '/':
+			scheme = scheme || strings.HasSuffix(line[word:i], ":/")
+			part, colon = i+1, false
+		case c == ':':
+			colon = true
+		case c == '@' && (colon || scheme && strings.HasSuffix(line[word:part], "://")):
+			// user:password@host, with or without a scheme.
+			hide(out, part, i)
+			part, colon = i+1, false
+		case (c == '?' || c == '#') && scheme && strings.IndexByte("?#", line[word]) < 0:
+			word = i
+		}
+	}
+	if scheme && word < len(line) && strings.IndexByte("?#", line[word]) >= 0 {
+		hide(out, word+1, len(line))
+	}
+	return string(out)
+}
+
+// hide overwrites a range except quotes.
+func hide(line []byte, from, to int) {
+	for i := from; i < to; i++ {
+		if line[i] != '"' && line[i] != '\'' {
+			line[i] = '*'
+		}
+	}
+}
