@@ -16,7 +16,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo run test race lint vuln fuzz bench golden e2e-clients ci clean
+.PHONY: help build demo demo-cache run test race lint vuln fuzz bench golden e2e-clients ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ build: ## build shunt, shuntd and enginesim into bin/
 
 demo: build ## route requests of three sizes through eight simulated engines, and check it
 	$(GO) run ./examples/demo --bin bin
+
+demo-cache: build ## conversations that follow the engine with their prefix, and the hit rate against round_robin
+	$(GO) run ./examples/demo --bin bin --cache
 
 run: build ## the same, and keep it up for your own requests until Ctrl-C
 	$(GO) run ./examples/demo --bin bin --keep

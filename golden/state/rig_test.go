@@ -134,7 +134,9 @@ func sessionAware() plan.Policy {
 	}}
 }
 
-func local() *plan.PrefixState { return &plan.PrefixState{Local: &plan.LocalPrefix{MaxBlocks: 1 << 16}} }
+func local() *plan.PrefixState {
+	return &plan.PrefixState{Local: &plan.LocalPrefix{MaxBlocks: 1 << 16}}
+}
 
 // write seals a plan into a file.
 func write(t *testing.T, file string, b *plan.Body) {
