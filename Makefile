@@ -16,7 +16,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build bin/demo demo run test race lint vuln fuzz bench golden e2e-clients ci clean
+.PHONY: help build bin/demo demo demo-cache run test race lint vuln fuzz bench golden e2e-clients ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ bin/demo:
 
 demo: bin/demo ## route requests of three sizes through eight simulated engines, and check it
 	@bin/demo --bin bin
+
+demo-cache: bin/demo ## conversations that follow the engine with their prefix, and the hit rate against round_robin
+	@bin/demo --bin bin --cache
 
 run: bin/demo ## the same, and keep it up for your own requests until Ctrl-C
 	@bin/demo --bin bin --keep

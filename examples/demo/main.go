@@ -18,14 +18,27 @@ import (
 // machine that never built them may need longer.
 const limit = 60 * time.Second
 
-// example is the configuration that is shown, relative to the root.
-const example = "examples/pd-two-buckets/routing.yaml"
+// buckets shows routing by length, with four engines for each stage.
+func buckets() setup {
+	out := setup{example: "examples/pd-two-buckets/routing.yaml"}
+	for i := range 8 {
+		e := engineArgs{id: fmt.Sprintf("P%d", i+1), role: "prefill"}
+		if i >= 4 {
+			e.id, e.role = fmt.Sprintf("D%d", i-3), "decode"
+		}
+		e.args = []string{"--prefill-tokens-per-second", "50000", "--inter-token", "15ms", "--output-tokens", "24"}
+		out.engines = append(out.engines, e)
+	}
+	return out
+}
 
 // options are the flags.
 type options struct {
 	bin  string // folder of ready-made commands; empty builds them
 	keep bool
 	exec string
+	// cache shows conversations that follow their prefix.
+	cache bool
 }
 
 func main() {
@@ -40,6 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.StringVar(&o.bin, "bin", "", "use the commands in this `folder` instead of building them")
+	fs.BoolVar(&o.cache, "cache", false, "show conversations that follow their prefix instead of requests of three sizes")
 	fs.BoolVar(&o.keep, "keep", false, "keep everything running until interrupted")
 	fs.StringVar(&o.exec, "exec", "", "run a shell `command` against the stack instead of the requests")
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -64,7 +78,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // demonstrate starts the stack, uses it and always stops it again.
 func demonstrate(ctx context.Context, o options, out io.Writer) (err error) {
 	began := time.Now()
-	if _, err := os.Stat(example); err != nil {
+	shown := buckets()
+	if o.cache {
+		shown = conversations()
+	}
+	if _, err := os.Stat(shown.example); err != nil {
 		return fmt.Errorf("run this from the root of the repository: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "shunt-demo-")
@@ -72,7 +90,7 @@ func demonstrate(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s := &stack{out: out, dir: dir, bin: o.bin}
+	s := &stack{setup: shown, out: out, dir: dir, bin: o.bin}
 	defer func() {
 		s.stop()
 		if err != nil && ctx.Err() == nil {
@@ -98,7 +116,11 @@ func demonstrate(ctx context.Context, o options, out io.Writer) (err error) {
 	if o.exec != "" {
 		return s.command(ctx, o.exec)
 	}
-	if err := s.requests(limited); err != nil {
+	show := s.requests
+	if o.cache {
+		show = s.conversations
+	}
+	if err := show(limited); err != nil {
 		return err
 	}
 	if o.keep {
@@ -132,7 +154,7 @@ Running until Ctrl-C. Try, in another terminal:
   curl %[4]s/_sim/requests                                                  # what it received
 
 The plan is %[6]s, made from %[7]s.
-`, s.url, model, s.admin, s.engines[4].URL, s.engines[4].ID, s.plan, s.config)
+`, s.url, model, s.admin, s.started[4].URL, s.started[4].ID, s.plan, s.config)
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(s.out, "\nStopping.")

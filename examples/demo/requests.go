@@ -211,7 +211,7 @@ func (s *stack) streamed(resp *http.Response, sc scenario) error {
 // received asks every engine how many requests reached it.
 func (s *stack) received(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
-	for _, e := range s.engines {
+	for _, e := range s.started {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL+"/_sim/state", http.NoBody)
 		if err != nil {
 			return nil, err
@@ -234,7 +234,7 @@ func (s *stack) received(ctx context.Context) (map[string]int, error) {
 // served checks by the engines' own counts who had the request.
 func (s *stack) served(before, after map[string]int, sc scenario) error {
 	var prefill, decode []string
-	for _, e := range s.engines {
+	for _, e := range s.started {
 		for range after[e.ID] - before[e.ID] {
 			if e.Role == "prefill" {
 				prefill = append(prefill, e.ID)

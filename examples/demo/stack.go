@@ -39,13 +39,30 @@ type engine struct {
 	BootstrapPort int    `json:"bootstrap_port"`
 }
 
-// stack is everything that runs: eight engines and the router.
+// setup is what a demonstration runs.
+type setup struct {
+	// example is the configuration, relative to the root.
+	example string
+	engines []engineArgs
+	// adapt changes the text of the example before it is compiled; nil is no
+	// change.
+	adapt func(text string) (string, error)
+}
+
+// engineArgs are the id and role of an engine, and what else its command is told.
+type engineArgs struct {
+	id, role string
+	args     []string
+}
+
+// stack is everything that runs: engines and the router.
 type stack struct {
+	setup
 	out io.Writer
 	dir string // for files of this run
 	bin string
 
-	engines    []engine
+	started    []engine
 	config     string // the example, with the addresses of this run
 	plan       string
 	url, admin string
@@ -59,7 +76,7 @@ type stack struct {
 // start brings the stack up, once the commands are there.
 func (s *stack) start(ctx context.Context) error {
 	s.failed = make(chan *process, 1)
-	if err := s.step(ctx, "Start 8 simulated engines", s.startEngines); err != nil {
+	if err := s.step(ctx, fmt.Sprintf("Start %d simulated engines", len(s.engines)), s.startEngines); err != nil {
 		return err
 	}
 	if err := s.step(ctx, "Write the example with their addresses, check and compile it", s.compile); err != nil {
@@ -205,21 +222,16 @@ func (s *stack) report(p *process) {
 	}
 }
 
-// startEngines starts four prefill and four decode engines, each a process, and
-// waits until all accept requests.
+// startEngines starts the engines, each a process, and waits until all accept
+// requests.
 func (s *stack) startEngines(context.Context) error {
 	type started struct {
 		p   *process
 		out io.Reader
 	}
 	var all []started
-	for i := range 8 {
-		id, role := fmt.Sprintf("P%d", i+1), "prefill"
-		if i >= 4 {
-			id, role = fmt.Sprintf("D%d", i-3), "decode"
-		}
-		p, out, err := s.launch(id, "enginesim", "--id", id, "--role", role, "--model", model,
-			"--prefill-tokens-per-second", "50000", "--inter-token", "15ms", "--output-tokens", "24")
+	for _, e := range s.engines {
+		p, out, err := s.launch(e.id, "enginesim", append([]string{"--id", e.id, "--role", e.role, "--model", model}, e.args...)...)
 		if err != nil {
 			return err
 		}
@@ -233,7 +245,7 @@ func (s *stack) startEngines(context.Context) error {
 			return fmt.Errorf("engine %s did not start", a.p.name)
 		}
 		e := ready.Engines[0]
-		s.engines = append(s.engines, e)
+		s.started = append(s.started, e)
 		bootstrap := ""
 		if e.BootstrapPort != 0 {
 			bootstrap = fmt.Sprintf(", bootstrap port %d", e.BootstrapPort)
@@ -245,14 +257,20 @@ func (s *stack) startEngines(context.Context) error {
 
 // compile turns the example into a plan for the engines of this run.
 func (s *stack) compile(ctx context.Context) error {
-	text, err := os.ReadFile(example)
+	raw, err := os.ReadFile(s.example)
 	if err != nil {
 		return err
 	}
+	text := string(raw)
+	if s.adapt != nil {
+		if text, err = s.adapt(text); err != nil {
+			return fmt.Errorf("%s: %w", s.example, err)
+		}
+	}
 	s.config, s.plan = filepath.Join(s.dir, "routing.yaml"), filepath.Join(s.dir, "plan.json")
-	adapted, err := readdress(string(text), s.engines)
+	adapted, err := readdress(text, s.started)
 	if err != nil {
-		return fmt.Errorf("%s: %w", example, err)
+		return fmt.Errorf("%s: %w", s.example, err)
 	}
 	if err := os.WriteFile(s.config, []byte(adapted), 0o600); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 
@@ -113,7 +112,7 @@ func (p *indexProcess) follow(b *plan.Body) error {
 			})}
 			p.feeds[id] = f
 		}
-		f.feed.SetEngines(slices.Clone(p.fleet.Engines(id)))
+		f.feed.SetEngines(holders(p.fleet.Engines(id)))
 		f.start(p.owner, "prefix events of "+id)
 	}
 	return nil

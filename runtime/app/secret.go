@@ -26,7 +26,7 @@ func secret(reference string) (string, error) {
 		}
 		value = strings.TrimRight(raw, "\r\n")
 	default:
-		return "", fmt.Errorf("%q is no reference to a secret: want env:NAME or file:PATH", reference)
+		return "", errors.New("no reference to a secret: want env:NAME or file:PATH")
 	}
 	if value == "" {
 		return "", fmt.Errorf("the secret %s is empty or not set", reference)

@@ -283,7 +283,7 @@ func (d *draft) commit(f *fleet.Fleet) (retire func()) {
 			m.loads.start(s.owner, "load reports of "+id)
 		}
 		if m.events != nil {
-			m.events.feed.SetEngines(engines)
+			m.events.feed.SetEngines(holders(engines))
 			m.events.start(s.owner, "prefix events of "+id)
 		}
 	}
@@ -304,6 +304,12 @@ func (d *draft) commit(f *fleet.Fleet) (retire func()) {
 			}
 		}
 	}
+}
+
+// holders are the engines that a cache-aware policy may pick: decode engines get
+// their cache from others, and what they say must not decide how prompts are cut.
+func holders(engines []*fleet.Engine) []*fleet.Engine {
+	return slices.DeleteFunc(slices.Clone(engines), func(e *fleet.Engine) bool { return e.Role() == fleet.Decode })
 }
 
 // close ends everything; nobody picks any more.

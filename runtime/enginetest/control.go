@@ -135,7 +135,7 @@ func (e *Engine) getState(w http.ResponseWriter, _ *http.Request) {
 		"used_tokens": s.UsedTokens, "received": s.Received, "completed": s.Completed,
 		"rejected": s.Rejected, "failed": s.Failed, "cancelled": s.Cancelled,
 		"aborted": s.Aborted, "faulted": s.Faulted,
-		"prompt_tokens": s.PromptTokens, "cached_tokens": s.CachedTokens, "generated_tokens": s.GeneratedTokens,
+		"prompt_tokens": s.PromptTokens, "cached_tokens": s.CachedTokens, "cached_blocks": e.CachedBlocks(), "generated_tokens": s.GeneratedTokens,
 	})
 }
 

@@ -162,6 +162,18 @@ func (e *Engine) CachedTokens(tokens []uint32) int {
 	return n
 }
 
+// CachedBlocks counts the blocks in the prefix cache of all ranks.
+func (e *Engine) CachedBlocks() (n int) {
+	if p := e.publishers(); p != nil {
+		for _, r := range p.ranks {
+			r.mu.Lock()
+			n += len(r.cache.blocks)
+			r.mu.Unlock()
+		}
+	}
+	return n
+}
+
 // Published tells about the event sockets: the subscriptions, and how many
 // messages slow subscribers lost.
 func (e *Engine) Published() (subscribers int, dropped int64) {

@@ -43,8 +43,8 @@ type socket struct {
 // peer is one connection.
 type peer struct {
 	conn net.Conn
-	out  chan []byte // whole messages on the wire
-	done chan struct{}
+	out  chan []byte   // whole messages on the wire
+	gone chan struct{} // closed when nothing is written any more
 
 	mu     sync.Mutex
 	topics []string // that the peer subscribed to
@@ -69,7 +69,7 @@ func (s *socket) accept() {
 		if err != nil {
 			return
 		}
-		p := &peer{conn: conn, out: make(chan []byte, s.highWater), done: make(chan struct{})}
+		p := &peer{conn: conn, out: make(chan []byte, s.highWater), gone: make(chan struct{})}
 		s.mu.Lock()
 		if s.closed {
 			s.mu.Unlock()
@@ -83,7 +83,6 @@ func (s *socket) accept() {
 			s.mu.Lock()
 			delete(s.peers, p)
 			s.mu.Unlock()
-			close(p.done)
 			conn.Close()
 		})
 	}
@@ -161,7 +160,7 @@ func (s *socket) talk(p *peer) {
 		if err != nil {
 			return
 		}
-		if err := s.heard(p, parts, command, stop); err != nil {
+		if err := s.heard(p, parts, command); err != nil {
 			return
 		}
 	}
@@ -169,6 +168,7 @@ func (s *socket) talk(p *peer) {
 
 // write sends what waits for the peer.
 func (p *peer) write(stop <-chan struct{}) {
+	defer close(p.gone)
 	for {
 		select {
 		case m := <-p.out:
@@ -210,12 +210,12 @@ func (s *socket) handshake(w io.Writer, in *bufio.Reader) error {
 }
 
 // heard deals with one message or command of the peer.
-func (s *socket) heard(p *peer, parts [][]byte, command bool, stop <-chan struct{}) error {
+func (s *socket) heard(p *peer, parts [][]byte, command bool) error {
 	send := func(frame []byte) error {
 		select {
 		case p.out <- frame:
 			return nil
-		case <-stop:
+		case <-p.gone:
 			return io.ErrClosedPipe
 		}
 	}
