@@ -9,7 +9,6 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
-
 )
 
 // largest is the largest whole number of the language; it goes without saying.
@@ -142,11 +141,11 @@ const (
 	legacyTitle = "Names of older routers"
 )
 
-const head = `<!-- Made from schema/*.cue, compiler/config/defaults.go and the findings of the compiler by golden/reference_test.go; UPDATE=1 go test ./golden rewrites it. -->
+const head = `<!-- Made from schema/*.cue and compiler/config/defaults.go by golden/reference_test.go; UPDATE=1 go test ./golden rewrites it. -->
 
 # Configuration reference
 
-A configuration is one YAML, JSON or CUE document. It has the fields below and no others, and none of them may be null. Required fields are marked; everything else may be absent, and then has the default that is shown, or no effect. ` + "`shunt show --origin`" + ` prints the values of a configuration with what was filled in. Whole numbers are at most ` + largest + `. Codes such as SH0404 are explained by ` + "`shunt explain CODE`" + `.
+A configuration is one YAML, JSON or CUE document. It has the fields below and no others, and none of them may be null. Required fields are marked; everything else may be absent, and then has the default that is shown, or no effect; state of policies and headers exist only where a policy needs them. ` + "`shunt show --origin`" + ` prints the values of a configuration with what was filled in. Whole numbers are at most ` + largest + `. Codes such as SH0206 are explained by ` + "`shunt explain CODE`" + `.
 
 ## Nesting
 
@@ -203,31 +202,23 @@ func (r *reference) section(b *strings.Builder, o *object, defaults map[string]s
 	if len(o.places) > 1 {
 		fmt.Fprintf(b, "\nFound at `%s`.\n", strings.Join(o.places, "`, `"))
 	}
-	writeCode(b, o.code)
-	if err := r.table(b, rows{o.key, o.code, o.fields}, defaults); err != nil {
+	if err := r.table(b, rows{o.key, o.fields}, defaults); err != nil {
 		return err
 	}
 	for _, v := range o.variants {
 		fmt.Fprintf(b, "\n### %s of type %s\n\nThese fields are part of a %s with `type: %s`, beside those above.\n", o.noun(), v.word, o.noun(), v.word)
-		writeCode(b, v.code)
-		if err := r.table(b, rows{o.key + "(" + v.word + ")", v.code, v.fields}, defaults); err != nil {
+		if err := r.table(b, rows{o.key + "(" + v.word + ")", v.fields}, defaults); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func writeCode(b *strings.Builder, code string) {
-	if code != "" {
-		fmt.Fprintf(b, "\n%s\n", sentence(status(code)))
-	}
-}
-
 // rows are the fields of an object or of a variant. The key is that of the
-// defaults, and the code is about all of them.
+// defaults.
 type rows struct {
-	key, code string
-	fields    []*field
+	key    string
+	fields []*field
 }
 
 func (r *reference) table(b *strings.Builder, of rows, defaults map[string]shown) error {
@@ -247,49 +238,23 @@ func (r *reference) table(b *strings.Builder, of rows, defaults map[string]shown
 			def = d.text
 		case f.required:
 			def = "**required**"
-		case of.code+f.code != "":
-			def = "-" // nobody fills in what is refused
 		case f.child != nil && !f.list && f.child.filled(defaults):
 			def = "those of its fields"
 		}
-		meaning := prose(f.doc)
-		if f.code != "" {
-			meaning = sentence(status(f.code)) + " " + meaning
-		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s%s |\n", f.name, form, def, meaning, f.refused())
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.name, form, def, prose(f.doc))
 	}
 	return nil
 }
 
-// sentence begins with a capital letter and is bold.
-func sentence(text string) string { return "**" + strings.ToUpper(text[:1]) + text[1:] + "**" }
-
 // filled reports whether the object has a default somewhere, though other
-// objects that it shares do not count.
+// objects that it shares do not count. Nobody fills in an object with required
+// fields.
 func (o *object) filled(defaults map[string]shown) bool {
-	return len(o.places) == 1 && slices.ContainsFunc(o.fields, func(f *field) bool {
+	required := func(f *field) bool { return f.required }
+	return len(o.places) == 1 && !slices.ContainsFunc(o.fields, required) && slices.ContainsFunc(o.fields, func(f *field) bool {
 		_, ok := defaults[o.key+"."+f.name]
 		return ok || f.child != nil && f.child.filled(defaults)
 	})
-}
-
-// refused says which words of the field are not available.
-func (f *field) refused() string {
-	byCode := map[string][]string{}
-	var codes []string
-	for _, w := range slices.Sorted(keys(f.words)) {
-		c := f.words[w]
-		if byCode[c] == nil {
-			codes = append(codes, c)
-		}
-		byCode[c] = append(byCode[c], "`"+w+"`")
-	}
-	slices.Sort(codes)
-	out := ""
-	for _, c := range codes {
-		out += fmt.Sprintf(" **%s: %s**", strings.Join(byCode[c], ", "), status(c))
-	}
-	return out
 }
 
 func (r *reference) writeValues(b *strings.Builder) error {

@@ -37,24 +37,18 @@ type object struct {
 	open ast.Expr
 	// places are all paths that lead here, such as models[].breaker.
 	places []string
-	// code says that nothing of the object is available yet.
-	code string
 }
 
 // variant is what an object has when its type is a certain word.
 type variant struct {
-	word, code string
-	fields     []*field
+	word   string
+	fields []*field
 }
 
 type field struct {
 	name, doc string
 	required  bool
 	expr      ast.Expr
-	// code and words are set by a probe: a finding about the field, and about
-	// some of its words.
-	code  string
-	words map[string]string
 	// child is the object that the field holds or lists.
 	child *object
 	list  bool

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	conf "shunt/compiler/config"
-	"shunt/compiler/diag"
 	"shunt/compiler/report"
 	"shunt/golden"
 	"shunt/schema"
@@ -33,6 +31,8 @@ type shown struct {
 	at    []any
 	value any
 	text  string
+	// shared says that the test does it where state is shared between routers.
+	shared bool
 }
 
 // referenceDefaults has the default of each field that has one. Their values are
@@ -46,7 +46,7 @@ func referenceDefaults() map[string]shown {
 	}
 	m := map[string]shown{}
 	add := func(name string, value any, at ...any) {
-		m[name] = shown{at, value, fmt.Sprintf("`%v`", value)}
+		m[name] = shown{at: at, value: value, text: fmt.Sprintf("`%v`", value)}
 	}
 	server := func(name string, value any) { add("#Server."+name, value, "server", name) }
 	server("listen", conf.DefaultListen)
@@ -59,23 +59,73 @@ func referenceDefaults() map[string]shown {
 	server("drain_delay", ms(conf.DefaultDrainDelayMS))
 	server("drain_timeout", ms(conf.DefaultDrainTimeoutMS))
 	server("expose_decision", conf.DefaultExposeDecision)
-	m["#Server.header_timeout"] = shown{[]any{"server", "header_timeout"}, ms(conf.DefaultRequestTimeoutMS), "that of `request_timeout`"}
+	m["#Server.header_timeout"] = shown{at: []any{"server", "header_timeout"}, value: ms(conf.DefaultRequestTimeoutMS), text: "that of `request_timeout`"}
 	add("#Log.level", conf.DefaultLogLevel, "server", "log", "level")
 	add("#Log.format", conf.DefaultLogFormat, "server", "log", "format")
 	add("#Breaker.threshold", conf.DefaultBreakerThreshold, "models", 0, "breaker", "threshold")
 	add("#Breaker.cool_down", ms(conf.DefaultBreakerCoolDownMS), "models", 0, "breaker", "cool_down")
 	add("#Bucket.rank", conf.DefaultRank, "models", 0, "buckets", 0, "rank")
-	add("#LoadState.freshness", ms(conf.DefaultFreshnessMS), "state", "load", "freshness")
+	stateDefaults(m, add, ms)
+	modelDefaults(add)
 	policy, text := map[string]any{"type": conf.DefaultPolicyType}, "`{type: "+conf.DefaultPolicyType+"}`"
-	m["#Defaults.policy"] = shown{[]any{"models", 0, "defaults", "policy"}, policy, text}
-	m["#Defaults.decode_policy"] = shown{[]any{"models", 1, "defaults", "decode_policy"}, policy, text}
+	m["#Defaults.policy"] = shown{at: []any{"models", 0, "defaults", "policy"}, value: policy, text: text}
+	m["#Defaults.decode_policy"] = shown{at: []any{"models", 1, "defaults", "decode_policy"}, value: policy, text: text}
 	tuned := map[string]any{"type": conf.DefaultPolicyType, "choices": conf.DefaultChoices}
-	m["#Policy(power_of_two).choices"] = shown{[]any{"models", 0, "defaults", "policy"}, tuned, fmt.Sprintf("`%d`", conf.DefaultChoices)}
+	m["#Policy(power_of_two).choices"] = shown{at: []any{"models", 0, "defaults", "policy"}, value: tuned, text: fmt.Sprintf("`%d`", conf.DefaultChoices)}
 	m["#Group.policy"] = shown{text: "that of the model's [defaults](#modelsdefaults)"}
-	m["#Model.buckets"] = shown{[]any{"models", 1, "buckets"}, []any{map[string]any{"id": conf.CatchAllPD, "groups": map[string]any{
+	m["#Model.buckets"] = shown{at: []any{"models", 1, "buckets"}, value: []any{map[string]any{"id": conf.CatchAllPD, "groups": map[string]any{
 		"pd": map[string]any{"prefill": map[string]any{}, "decode": map[string]any{}}}}},
-		fmt.Sprintf("one bucket, `%s` or `%s`", conf.CatchAllPlain, conf.CatchAllPD)}
+		text: fmt.Sprintf("one bucket, `%s` or `%s`", conf.CatchAllPlain, conf.CatchAllPD)}
 	return m
+}
+
+// adder notes a default and where a test writes it.
+type adder func(name string, value any, at ...any)
+
+func stateDefaults(m map[string]shown, add adder, ms func(int64) string) {
+	add("#LoadState.transport", conf.DefaultLoadTransport, "state", "load", "transport")
+	add("#LoadState.poll_interval", ms(conf.DefaultPollIntervalMS), "state", "load", "poll_interval")
+	add("#LoadState.freshness", ms(conf.DefaultFreshnessMS), "state", "load", "freshness")
+	add("#PrefixState.local.max_blocks", conf.DefaultMaxBlocks, "state", "prefix", "local", "max_blocks")
+	add("#AffinityState.memory.max_entries", conf.DefaultMaxEntries, "state", "affinity", "memory", "max_entries")
+	add("#AffinityState.idle", ms(conf.DefaultIdleMS), "state", "affinity", "idle")
+	add("#AffinityState.sweep", ms(conf.DefaultSweepMS), "state", "affinity", "sweep")
+	shared := func(name string, value any, at ...any) {
+		add(name, value, at...)
+		d := m[name]
+		d.shared = true
+		m[name] = d
+	}
+	shared("#PrefixState.remote.query_timeout", ms(conf.DefaultQueryTimeoutMS), "state", "prefix", "remote", "query_timeout")
+	shared("#PrefixState.remote.max_inflight", conf.DefaultQueryInflight, "state", "prefix", "remote", "max_inflight")
+	shared("#AffinityState.redis.on_failure", conf.DefaultOnFailure, "state", "affinity", "redis", "on_failure")
+}
+
+// modelDefaults are those of the model tuned of a minimal configuration, whose
+// buckets have the policies with state.
+func modelDefaults(add adder) {
+	add("#Model.ttft_slo", conf.DefaultSLO, "models", 2, "ttft_slo")
+	add("#Model.tps_slo", conf.DefaultSLO, "models", 3, "tps_slo")
+	add("#Tokenizer.forward_input_ids", conf.DefaultForwardInputIDs, "models", 2, "tokenizer", "forward_input_ids")
+	add("#Sampling.conflict", conf.DefaultConflict, "models", 2, "sampling", "conflict")
+	add("#AffinityHeaders.session_id_header", conf.DefaultSessionHeader, "models", 2, "affinity", "session_id_header")
+	add("#AffinityHeaders.routing_key_header", conf.DefaultRoutingKeyHeader, "models", 2, "affinity", "routing_key_header")
+	tuning := func(bucket int, policy, name string, value any) {
+		add("#Policy("+policy+")."+name, value, "models", 2, "buckets", bucket, "groups", "plain", "policy", name)
+	}
+	cache := func(name string, value any) { tuning(0, "cache_aware", name, value) }
+	cache("min_matched_tokens", conf.DefaultMinMatchedTokens)
+	cache("min_match_ratio", conf.DefaultMinMatchRatio)
+	cache("candidate_min_workers", conf.DefaultCandidateMin)
+	cache("candidate_ratio", conf.DefaultCandidateRatio)
+	cache("candidate_max_workers", conf.DefaultCandidateMax)
+	cache("switch_margin_tokens", conf.DefaultSwitchMargin)
+	cache("pressure_guard", conf.DefaultPressureGuard)
+	cache("pressure_abs_threshold_tokens", conf.DefaultPressureTokens)
+	cache("pressure_rel_threshold", conf.DefaultPressureFactor)
+	cache("min_load_choices", conf.DefaultChoices)
+	tuning(1, "session_aware", "choices", conf.DefaultChoices)
+	tuning(2, "sticky", "fallback", conf.DefaultStickyFallback)
 }
 
 // makeReference is the whole reference as it should be.
@@ -85,8 +135,6 @@ func makeReference(t *testing.T) (*reference, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &prober{t: t, reference: r, done: map[*object]bool{}}
-	p.object(r.byKey["#Config"], nil, "")
 	text, err := r.render(referenceDefaults())
 	if err != nil {
 		t.Fatal(err)
@@ -180,17 +228,30 @@ func schemaFields(t *testing.T) map[string]int {
 }
 
 // minimal is a configuration of required fields: a model of plain engines with a
-// bucket, and a model of pairs without.
-func minimal() map[string]any {
-	engine := func(id, role string) map[string]any {
-		return map[string]any{"id": id, "url": "http://" + id, "role": role}
+// bucket, a model of pairs without, and two models that need state, in this
+// process or shared.
+func minimal(shared bool) map[string]any {
+	type m = map[string]any
+	engine := func(id, role string) any { return m{"id": id, "url": "http://" + id, "role": role} }
+	model := func(id string, engines ...any) m {
+		return m{"id": id, "discovery": m{"static": m{"engines": engines}}}
 	}
-	model := func(id string, engines ...any) map[string]any {
-		return map[string]any{"id": id, "discovery": map[string]any{"static": map[string]any{"engines": engines}}}
-	}
+	bucket := func(id string, group m) any { return m{"id": id, "groups": m{"plain": group}} }
+	policy := func(name string) any { return bucket(name, m{"policy": m{"type": name}}) }
 	plain := model("plain", engine("e", "plain"))
-	plain["buckets"] = []any{map[string]any{"id": "b", "groups": map[string]any{"plain": map[string]any{}}}}
-	return map[string]any{"version": 1, "models": []any{plain, model("pd", engine("p", "prefill"), engine("d", "decode"))}}
+	plain["buckets"] = []any{bucket("b", m{})}
+	tuned := model("tuned", engine("t", "plain"))
+	tuned["buckets"] = []any{policy("cache_aware"), policy("session_aware"), policy("sticky")}
+	tuned["tokenizer"] = m{"path": "/none"}
+	tuned["sampling"] = m{"params": m{"temperature": 1}}
+	tuned["tps_slo"] = "slo_first"
+	slo := model("slo", engine("s", "plain"))
+	slo["ttft_slo"] = "slo_first"
+	out := m{"version": 1, "models": []any{plain, model("pd", engine("p", "prefill"), engine("d", "decode")), tuned, slo}}
+	if shared {
+		out["state"] = m{"prefix": m{"remote": m{"endpoint": "http://index:1"}}, "affinity": m{"redis": m{"url": "env:REDIS"}}}
+	}
+	return out
 }
 
 // put writes a value at a path, making the objects on the way.
@@ -236,11 +297,14 @@ func values(t *testing.T, config any) map[string]report.Value {
 // shunt show calls a default must then be written, with the same value. And
 // everything that it calls a default must be in the reference.
 func TestReferenceDefaults(t *testing.T) {
-	base := values(t, minimal())
+	bases := map[bool]map[string]report.Value{}
 	open := map[string]bool{}
-	for pointer, v := range base {
-		if v.Origin == "default" {
-			open[anyOf(pointer)] = true
+	for _, shared := range []bool{false, true} {
+		bases[shared] = values(t, minimal(shared))
+		for pointer, v := range bases[shared] {
+			if v.Origin == "default" {
+				open[anyOf(pointer)] = true
+			}
 		}
 	}
 	if len(open) == 0 {
@@ -250,7 +314,7 @@ func TestReferenceDefaults(t *testing.T) {
 		if d.at == nil {
 			continue
 		}
-		c := minimal()
+		c, base := minimal(d.shared), bases[d.shared]
 		put(c, d.at, d.value)
 		hit := false
 		for pointer, v := range values(t, c) {
@@ -271,7 +335,7 @@ func TestReferenceDefaults(t *testing.T) {
 		t.Errorf("the default of %s is not in the reference", pointer)
 	}
 	// Defaults that are other fields.
-	c := minimal()
+	c := minimal(false)
 	put(c, []any{"server", "request_timeout"}, "7s")
 	put(c, []any{"models", 0, "defaults", "policy"}, map[string]any{"type": "random"})
 	v := values(t, c)
@@ -289,191 +353,18 @@ func anyOf(pointer string) string {
 	return regexp.MustCompile("/[0-9]+/|/(?:plain|pd/prefill|pd/decode)/").ReplaceAllString(pointer, "/*/")
 }
 
-// TestReferenceDefaultsOnce: comments of what is available leave defaults to the
-// column, whose values are checked.
+// TestReferenceDefaultsOnce: comments leave defaults to the column, whose values
+// are checked.
 func TestReferenceDefaultsOnce(t *testing.T) {
 	r, _ := makeReference(t)
 	told := regexp.MustCompile(`[;,(] default `)
 	for _, o := range r.objects {
-		codes := map[*field]string{}
-		for _, v := range o.variants {
-			for _, f := range v.fields {
-				codes[f] = v.code
-			}
-		}
 		for _, f := range o.all() {
-			if told.MatchString(f.doc) && o.code+codes[f]+f.code == "" {
+			if told.MatchString(f.doc) {
 				t.Errorf("the comment of %s.%s has a default", o.key, f.name)
 			}
 		}
 	}
-}
-
-// prober writes each field once and looks what the compiler finds.
-type prober struct {
-	t         *testing.T
-	reference *reference
-	done      map[*object]bool
-}
-
-// hop leads to a field of an object, which may need a word as its type.
-type hop struct {
-	field *field
-	word  string
-}
-
-// object probes the fields of an object and below. What a code refuses as a
-// whole is not looked into.
-func (p *prober) object(o *object, steps []hop, code string) {
-	if p.done[o] {
-		return
-	}
-	p.done[o], o.code = true, code
-	for _, f := range o.fields {
-		p.field(f, append(steps[:len(steps):len(steps)], hop{field: f}), code)
-	}
-	for _, v := range o.variants {
-		v.code = code
-		for _, f := range o.fields {
-			if f.name == "type" && code == "" {
-				v.code = f.words[v.word]
-			}
-		}
-		for _, f := range v.fields {
-			p.field(f, append(steps[:len(steps):len(steps)], hop{f, v.word}), v.code)
-		}
-	}
-}
-
-func (p *prober) field(f *field, steps []hop, code string) {
-	if code == "" {
-		p.words(f, steps)
-		if f.words == nil {
-			f.code = p.find(steps, p.reference.sample(f.expr))
-			code = f.code
-		}
-	}
-	if f.child != nil {
-		p.object(f.child, steps, code)
-	}
-}
-
-// words probes each word of an enumeration.
-func (p *prober) words(f *field, steps []hop) {
-	list := p.reference.enumeration(f.expr)
-	for _, w := range list {
-		if code := p.find(steps, w); code != "" {
-			if f.words == nil {
-				f.words = map[string]string{}
-			}
-			f.words[w] = code
-		}
-	}
-}
-
-// find is the code of a finding that says that the value of a field is not
-// available, or has no effect yet.
-func (p *prober) find(steps []hop, value any) string {
-	p.t.Helper()
-	root := p.reference.sampleObject(p.reference.byKey["#Config"])
-	in, pointer := root, ""
-	for i, s := range steps {
-		if s.word != "" {
-			in["type"] = s.word
-		}
-		pointer += "/" + s.field.name
-		if i == len(steps)-1 {
-			in[s.field.name] = value
-			break
-		}
-		next := p.reference.sampleObject(s.field.child)
-		if s.field.list {
-			in[s.field.name], pointer = []any{next}, pointer+"/0"
-		} else {
-			in[s.field.name] = next
-		}
-		in = next
-	}
-	data, err := json.Marshal(root)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	code := ""
-	for _, f := range compileText(p.t, string(data)).Findings {
-		if f.Code < "SH0200" {
-			p.t.Fatalf("the probe %s has no good shape: %v", data, f)
-		}
-		if f.Path == pointer && unavailable(f.Code) {
-			code = string(f.Code)
-		}
-	}
-	return code
-}
-
-// unavailable reports whether a code is about what does not work yet.
-func unavailable(c diag.Code) bool {
-	e, _ := diag.Lookup(c)
-	return strings.HasSuffix(e.Title, "not available yet")
-}
-
-// status says in words what a code of unavailable means.
-func status(code string) string {
-	return "not available yet (" + code + ")."
-}
-
-// sampleObject is an object with its required fields.
-func (r *reference) sampleObject(o *object) map[string]any {
-	out := map[string]any{}
-	for _, f := range o.fields {
-		if f.required {
-			out[f.name] = r.sample(f.expr)
-		}
-	}
-	return out
-}
-
-// sample is a value that the schema accepts; a probe fails on one that it does
-// not.
-func (r *reference) sample(e ast.Expr) any {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return r.sampleNamed(e.Name)
-	case *ast.ListLit:
-		return []any{r.sample(elementOf(e))}
-	case *ast.BasicLit:
-		if n, err := strconv.Atoi(e.Value); err == nil {
-			return n
-		}
-		return wordOf(e)
-	case *ast.ParenExpr:
-		return r.sample(e.X)
-	case *ast.BinaryExpr:
-		if e.Op == token.OR {
-			return r.sample(alternatives(e)[0])
-		}
-		if bound, ok := conjuncts(e)[1].(*ast.UnaryExpr); ok && bound.Op == token.GTR {
-			return 2
-		}
-		return 1
-	}
-	return map[string]any{}
-}
-
-func (r *reference) sampleNamed(name string) any {
-	known := map[string]any{
-		"bool": true, "string": "x", "#Name": "x", "#HeaderName": "x", "#Duration": "1s", "#Size": "1MiB",
-		"#Address": "127.0.0.1:1", "#AddressOrOff": "127.0.0.1:2", "#URL": "http://x", "#Secret": "env:X",
-	}
-	if v, ok := known[name]; ok {
-		return v
-	}
-	if o := r.byKey[name]; o != nil {
-		return r.sampleObject(o)
-	}
-	if def := r.defs[name]; def != nil {
-		return r.sample(def.Value)
-	}
-	return nil
 }
 
 // TestReferenceCanFail has schemas with something that a reference would miss.

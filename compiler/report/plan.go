@@ -308,7 +308,9 @@ func (v *valueLister) add(pointer string, raw json.RawMessage) {
 // origin looks a value up, then the values that hold it: the labels of an engine
 // have one place together.
 func (v *valueLister) origin(pointer string) string {
-	if strings.Contains(pointer, "/breakpoints/") || strings.Contains(pointer, "/requires/") {
+	// What cache_aware and session_aware fall back to is part of what they are.
+	if strings.Contains(pointer, "/breakpoints/") || strings.Contains(pointer, "/requires/") ||
+		strings.HasSuffix(pointer, "_aware/fallback/type") {
 		return "derived"
 	}
 	for at := pointer; at != ""; at = at[:strings.LastIndexByte(at, '/')] {
