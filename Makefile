@@ -16,7 +16,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build bin/demo demo demo-cache run test race lint vuln fuzz bench golden e2e-clients ci clean
+.PHONY: help build bin/demo demo demo-cache run test race lint vuln fuzz bench golden interop e2e-clients ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,12 +73,16 @@ golden: ## rewrite expected outputs, and fail if that changed any
 	UPDATE=1 $(GO) test ./...
 	git diff --exit-code
 
+interop: ## compare tokens, templates, hashes and events with the reference implementations (needs node, npm, python3, g++)
+	golden/interop/tokens/run.sh
+	golden/interop/events/run.sh
+
 e2e-clients: bin/demo ## the OpenAI clients for Go and JavaScript against the stack of run
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "e2e-clients needs node (20 or later) and npm in PATH" >&2; exit 1; }
 	cd golden/clients/js && npm ci --no-audit --no-fund
 	@bin/demo --bin bin --exec 'set -e; (cd golden/clients/go && $(GO) test -count=1 -v ./...); cd golden/clients/js && npm test'
 
-ci: lint vuln race fuzz demo e2e-clients ## what continuous integration runs
+ci: lint vuln race fuzz demo demo-cache interop e2e-clients ## what continuous integration runs
 
 clean: ## remove what was built
 	rm -rf bin golden/clients/js/node_modules
