@@ -96,7 +96,8 @@ type refusing struct {
 func (r *refusing) MatchExternalKvPrefix(ctx context.Context, req *indexerpb.MatchExternalKvPrefixRequest) (*indexerpb.MatchExternalKvPrefixResponse, error) {
 	r.asked <- len(req.GetHashes())
 	if r.delay > 0 {
-		<-ctx.Done()
+		<-ctx.Done() // what a server says too late is the deadline, whoever notices first
+		return nil, status.FromContextError(ctx.Err()).Err()
 	}
 	if r.code == codes.OK {
 		return &indexerpb.MatchExternalKvPrefixResponse{}, nil
