@@ -234,8 +234,7 @@ func (s *stack) settled(ctx context.Context) error {
 // and sees the next turn move.
 func (s *stack) moves(ctx context.Context) error {
 	fmt.Fprintln(s.out, "\n== ... until another engine that holds nearly as much is under less pressure")
-	shared := strings.Replace(system(), "helpful", "patient", 1)
-	c := newConversation("bert", shared)
+	var c *conversation
 	var owner string
 	// Clients who begin at the same moment are spread, since nobody holds their
 	// prefix yet.
@@ -243,7 +242,7 @@ func (s *stack) moves(ctx context.Context) error {
 		if n == 10 {
 			return errors.New("ten clients at once did not reach two engines")
 		}
-		shared = strings.Replace(system(), "helpful", fmt.Sprint("patient", n), 1)
+		shared := strings.Replace(system(), "helpful", fmt.Sprint("patient", n), 1)
 		c = newConversation("bert", shared)
 		turns, err := s.together(ctx, c, newConversation("carl", shared), newConversation("dora", shared))
 		if err != nil {

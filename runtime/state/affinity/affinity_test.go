@@ -45,11 +45,7 @@ func TestLargeGroups(t *testing.T) {
 	stores(t, func(t *testing.T, s affinity.Store) {
 		all := engines(t, append([]string{"a", "b"}, numbered(1200)...)...)
 		compareAndBind(t, s, all[:700], all[700:], func(e *fleet.Engine) []*fleet.Engine {
-			out := []*fleet.Engine{e}
-			for _, o := range all[100:700] {
-				out = append(out, o)
-			}
-			return out
+			return append([]*fleet.Engine{e}, all[100:700]...)
 		})
 	})
 }
