@@ -75,7 +75,9 @@ func TestMissingSecretStopsTheStart(t *testing.T) {
 		t.Helper()
 		b.State.Affinity = &plan.AffinityState{IdleMS: 1000, Redis: &plan.RedisAffinity{URL: url, OnFailure: plan.FailReject}}
 		write(t, file, b)
-		err := app.Run(context.Background(), app.Options{PlanFile: file, Log: io.Discard, Signals: make(chan os.Signal)})
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		err := app.Run(ctx, app.Options{PlanFile: file, Log: io.Discard, Signals: make(chan os.Signal)})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", url, err)
 		}

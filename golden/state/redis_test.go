@@ -206,7 +206,9 @@ func replicas(t *testing.T, s *redisServer, n int) []*replica {
 }
 
 func (r *replica) pick(p policy.Policy, session string) (policy.Pick, error) {
-	return p.Pick(context.Background(), r.engines, &policy.Request{
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return p.Pick(ctx, r.engines, &policy.Request{
 		Model: "m", Stage: fleet.Plain, Bucket: "b", Input: 1, SessionKey: session,
 	})
 }

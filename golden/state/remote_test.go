@@ -29,7 +29,7 @@ type indexServer struct {
 
 func startIndex(t *testing.T, b *plan.Body) *indexServer {
 	t.Helper()
-	x := &indexServer{t: t, file: filepath.Join(t.TempDir(), "plan.json"), addr: "127.0.0.1:0", client: &http.Client{Transport: &http.Transport{}}}
+	x := &indexServer{t: t, file: filepath.Join(t.TempDir(), "plan.json"), addr: "127.0.0.1:0", client: &http.Client{Timeout: patience, Transport: &http.Transport{}}}
 	write(t, x.file, b)
 	x.start()
 	t.Cleanup(func() {
@@ -55,7 +55,10 @@ func (x *indexServer) start() {
 	select {
 	case <-started:
 	case err := <-x.done:
+		x.done = nil // it has ended already
 		x.t.Fatal(err)
+	case <-time.After(patience):
+		x.t.Fatalf("the index did not start within %s", patience)
 	}
 }
 
@@ -66,7 +69,7 @@ func (x *indexServer) stop() {
 	}
 	x.client.CloseIdleConnections()
 	x.signals <- syscall.SIGTERM
-	if err := <-x.done; err != nil {
+	if err, _ := await(x.t, "the end of the index", x.done); err != nil {
 		x.t.Errorf("index: %v", err)
 	}
 	x.done = nil

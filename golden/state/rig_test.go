@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,37 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // tokenizer of the tests has one token for each byte.
 const blockSize = 16
 
+// patience bounds every wait of these tests; only a broken run meets it.
+const patience = 60 * time.Second
+
+// await receives from a channel, or fails the test with the stacks of everything
+// that still runs.
+func await[T any](t *testing.T, what string, c <-chan T) (v T, ok bool) {
+	t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case v = <-c:
+		return v, true
+	case <-limit.C:
+		var stacks bytes.Buffer
+		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 2) // a buffer takes everything
+		t.Errorf("%s did not come within %s\n%s", what, patience, &stacks)
+		return v, false
+	}
+}
+
+// bounded runs something that ends soon unless it is broken.
+func bounded(t *testing.T, what string, run func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run()
+	}()
+	await(t, what, done)
+}
+
 // engines starts n plain engines, each with a prefix cache that it publishes.
 func engines(t *testing.T, n int, edit func(*enginetest.Options)) []*enginetest.Engine {
 	t.Helper()
@@ -46,7 +78,7 @@ func engines(t *testing.T, n int, edit func(*enginetest.Options)) []*enginetest.
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(e.Close)
+		t.Cleanup(func() { bounded(t, "the end of engine "+e.ID(), e.Close) })
 		out = append(out, e)
 	}
 	return out
@@ -190,7 +222,7 @@ func serve(t *testing.T, b *plan.Body) *router {
 	t.Helper()
 	r := &router{
 		t: t, file: filepath.Join(t.TempDir(), "plan.json"), signals: make(chan os.Signal, 1), done: make(chan error, 1),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}, log: new(logBuffer),
+		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}, log: new(logBuffer),
 	}
 	write(t, r.file, b)
 	started := make(chan struct{})
@@ -207,11 +239,13 @@ func serve(t *testing.T, b *plan.Body) *router {
 	case <-started:
 	case err := <-r.done:
 		t.Fatal(err)
+	case <-time.After(patience):
+		t.Fatalf("the router did not start within %s\n%s", patience, r.log)
 	}
 	t.Cleanup(func() {
 		r.client.CloseIdleConnections()
 		r.signals <- syscall.SIGINT
-		if err := <-r.done; err != nil {
+		if err, _ := await(t, "the router's end", r.done); err != nil {
 			t.Errorf("router: %v", err)
 		}
 		if t.Failed() {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -152,7 +153,10 @@ func (p *indexProcess) serve(ctx context.Context) error {
 		p.o.Started(ln.Addr().String(), second)
 	}
 	err = p.wait(ctx, failed)
+	// A router that neither finishes its query nor leaves must not hold the end up.
+	cut := time.AfterFunc(closeTimeout, g.Stop)
 	g.GracefulStop()
+	cut.Stop()
 	for _, e := range side {
 		_ = e.srv.Close() // scrapes are not worth a wait
 	}

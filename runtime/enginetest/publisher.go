@@ -2,8 +2,8 @@ package enginetest
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync"
@@ -99,9 +99,11 @@ func (p *publishers) openRange(host string, base *int, open func(*rank, int) err
 		}
 		return nil
 	}
+	var last error
 	for range 100 {
 		port, err := freeRange(host, max(portRoom, len(p.ranks)))
 		if err != nil {
+			last = err
 			continue
 		}
 		for i, r := range p.ranks {
@@ -113,6 +115,7 @@ func (p *publishers) openRange(host string, base *int, open func(*rank, int) err
 			*base = port
 			return nil
 		}
+		last = err
 		for _, r := range p.ranks {
 			if s := at(r); *s != nil {
 				(*s).close()
@@ -120,18 +123,22 @@ func (p *publishers) openRange(host string, base *int, open func(*rank, int) err
 			}
 		}
 	}
-	return errors.New("no range of free ports found")
+	return fmt.Errorf("no range of free ports found: %w", last)
 }
+
+// Where chosen ranges lie: below the ports that systems give to outgoing
+// connections and to listeners without a port of their own, which would take a
+// port of the range while the cache is stopped. Ranges begin at multiples of
+// portRoom, so that those of several engines do not overlap by a part.
+const (
+	firstPort = 12_000
+	endPort   = 32_000
+)
 
 // freeRange finds consecutive ports that nobody listens on.
 func freeRange(host string, n int) (int, error) {
-	first, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return 0, err
-	}
-	defer first.Close()
-	port := first.Addr().(*net.TCPAddr).Port
-	for i := 1; i < n; i++ {
+	port := firstPort + rand.IntN((endPort-firstPort)/portRoom)*portRoom
+	for i := range n {
 		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port+i)))
 		if err != nil {
 			return 0, fmt.Errorf("port %d: %w", port+i, err)

@@ -23,6 +23,11 @@ const (
 // maxFrame bounds what a peer may send: subscriptions and questions are small.
 const maxFrame = 64 << 10
 
+// writeLimit is how long a peer may take nothing of a message before its
+// connection is given up. It keeps the answer to a peer that stopped reading from
+// waiting for ever.
+const writeLimit = 10 * time.Second
+
 // socket is the listening side of a PUB or ROUTER socket.
 type socket struct {
 	kind string
@@ -60,8 +65,6 @@ func listenSocket(kind, addr string, highWater int, answer func([][]byte, func(.
 	s.wg.Go(s.accept)
 	return s, nil
 }
-
-func (s *socket) port() int { return s.ln.Addr().(*net.TCPAddr).Port }
 
 func (s *socket) accept() {
 	for {
@@ -168,10 +171,13 @@ func (s *socket) talk(p *peer) {
 
 // write sends what waits for the peer.
 func (p *peer) write(stop <-chan struct{}) {
+	// The reader ends, too: without a writer its answers would go nowhere.
+	defer p.conn.Close()
 	defer close(p.gone)
 	for {
 		select {
 		case m := <-p.out:
+			_ = p.conn.SetWriteDeadline(time.Now().Add(writeLimit)) // a closed connection fails below
 			if _, err := p.conn.Write(m); err != nil {
 				return
 			}
