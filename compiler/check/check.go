@@ -25,6 +25,9 @@ const maxJudges = 4
 // The path of a missing field is the pointer that it would have; its position
 // is that of its object.
 func Shape(ctx context.Context, t *source.Tree) diag.List {
+	if plan := compiled(t); plan != nil {
+		return plan
+	}
 	pieces := split(t.Root())
 	results := make([]diag.List, len(pieces))
 	var next atomic.Int64

@@ -14,10 +14,7 @@ import (
 // null reports a null, which no field takes.
 func (w *walker) null(n *source.Node, p *place, path []string) {
 	d := w.report(diag.NullValue, n, path, fmt.Sprintf("%s is null", nameOf(path)))
-	d.Hint = "remove the field, or write " + p.expected()
-	if p.kind == cue.ListKind {
-		d.Hint += "; [] is an empty one"
-	}
+	d.Hint = p.empty()
 }
 
 // wrongType reports a value of a kind that its field does not take.
@@ -35,14 +32,20 @@ func (w *walker) wrongType(n *source.Node, p *place, path []string) {
 	switch {
 	case kind == cue.BoolKind && n.Kind == source.String:
 		d.Hint = boolHint(n.Text)
-	case kind&cue.NumberKind != 0 && n.Kind == source.String && isNumber(n.Text):
-		d.Hint = "remove the quotes"
+	case kind&cue.NumberKind != 0 && n.Kind == source.String:
+		d.Hint = plainNumber(n.Text)
 	case kind == cue.IntKind && n.Kind == source.Number:
 		d.Hint = "write the number without a point or an exponent"
-	case kind == cue.StringKind && n.Kind == source.Number && p.form() == "":
-		d.Hint = "quote it to make it a string"
+	case kind == cue.StringKind && (n.Kind == source.Number || n.Kind == source.Bool) && !secret:
+		if text := (source.Node{Kind: source.String, Text: n.Text}); p.accepts(w.defs, &text) {
+			d.Hint = "quote it to make it a string"
+		} else if n.Kind == source.Number && isWhole(n.Text) && p.definition() == "#Duration" {
+			d.Hint = fmt.Sprintf("add the unit: %ss are seconds, %[1]sms milliseconds", shorten(n.Text))
+		}
 	case kind == cue.ListKind:
 		d.Hint = "write a list, such as [ ... ], even for one element"
+	case kind == cue.StructKind:
+		d.Hint = p.asObject(n)
 	}
 }
 
@@ -85,6 +88,7 @@ func (w *walker) scalar(n *source.Node, p *place, path []string) {
 			}
 		} else {
 			d.Message += ", not " + strconv.Quote(shorten(n.Text))
+			d.Hint = p.respelled(n.Text)
 		}
 	default:
 		w.report(diag.OtherShape, n, path, fmt.Sprintf("%s cannot be %s", nameOf(path), n.Text))

@@ -2,7 +2,6 @@ package check
 
 import (
 	"slices"
-	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -17,6 +16,8 @@ type place struct {
 	// kind is what the place takes. An object whose conditions are open has no
 	// kind in CUE yet; it is an object here.
 	kind cue.Kind
+	// needed says that it is a field that must be there.
+	needed bool
 
 	fields   *object
 	elements *place
@@ -49,8 +50,7 @@ type object struct {
 
 type fieldSchema struct {
 	*place
-	name     string
-	required bool
+	name string
 }
 
 func newPlace(s cue.Value) *place {
@@ -78,18 +78,6 @@ func (o *object) of(name string) *place {
 	return o.rest
 }
 
-// nearest names the field that was meant, or lists the fields.
-func (o *object) nearest(wrong string) string {
-	names := make([]string, len(o.fields))
-	for i := range o.fields {
-		names[i] = o.fields[i].name
-	}
-	if near := nearest(wrong, names); near != "" {
-		return didYouMean(near)
-	}
-	return "known fields: " + strings.Join(names[:o.common], ", ")
-}
-
 // object returns the fields of a place that takes an object.
 func (p *place) object() *object {
 	if p.fields != nil {
@@ -98,11 +86,9 @@ func (p *place) object() *object {
 	p.fields = &object{}
 	if it, err := p.schema.Fields(cue.Optional(true)); err == nil {
 		for it.Next() {
-			p.fields.fields = append(p.fields.fields, fieldSchema{
-				place:    newPlace(it.Value()),
-				name:     it.Selector().Unquoted(),
-				required: it.FieldType()&cue.RequiredConstraint != 0,
-			})
+			f := fieldSchema{place: newPlace(it.Value()), name: it.Selector().Unquoted()}
+			f.needed = it.FieldType()&cue.RequiredConstraint != 0
+			p.fields.fields = append(p.fields.fields, f)
 		}
 	}
 	p.fields.common = len(p.fields.fields)
@@ -186,7 +172,7 @@ func (p *place) narrow(k source.Kind) *place {
 // variants lists the types of an object whose field "type" opens further
 // fields, nil for other objects.
 func (p *place) variants() []string {
-	if t := p.object().find("type"); t != nil && t.required {
+	if t := p.object().find("type"); t != nil && t.needed {
 		return t.enumeration()
 	}
 	return nil

@@ -3,8 +3,10 @@ package check
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"shunt/compiler/config"
 	"shunt/compiler/diag"
 	"shunt/schema/plan"
 )
@@ -23,7 +25,16 @@ func ruleLengthGaps(r *rules) {
 				continue
 			}
 			from, next := table[i].From, table[i+1].From
-			if f := gaps.next(); f {
+			if !gaps.next() {
+				continue
+			}
+			if b := m.cutOff(from); b >= 0 {
+				c := &m.buckets()[b]
+				f := r.add(diag.LengthGap, m.bucketAt(b)+"/limits/max", fmt.Sprintf(
+					"max_context_tokens %d is below limits.max %d, so no bucket takes inputs of %s tokens", *c.MaxContextTokens, *c.Limits.Max, span(from, next-1)))
+				f.Hint = "raise max_context_tokens or lower limits.max"
+				r.also(f, m.bucketAt(b)+"/max_context_tokens", "max_context_tokens is here")
+			} else {
 				at := m.startingAt(next)
 				r.add(diag.LengthGap, at, fmt.Sprintf("no bucket takes inputs of %s tokens", span(from, next-1))).
 					Hint = "lower limits.min of this bucket or raise the bound of another, if the gap is not meant"
@@ -31,6 +42,14 @@ func ruleLengthGaps(r *rules) {
 		}
 		gaps.finish(r, "gap")
 	}
+}
+
+// cutOff is the index of a bucket whose limits would go on at an input length
+// that is just above its context, and -1 without one.
+func (m *modelAt) cutOff(from int64) int {
+	return slices.IndexFunc(m.buckets(), func(b config.Bucket) bool {
+		return b.MaxContextTokens != nil && *b.MaxContextTokens == from-1 && b.Limits.Max != nil && *b.Limits.Max >= from
+	})
 }
 
 // startingAt is the path of limits.min of a bucket that starts at an input

@@ -64,7 +64,7 @@ func (m *modelAt) suggest(id string, stage plan.Role) string {
 	var names []string
 	for i := range m.engines {
 		e := &m.engines[i]
-		if e.Role == string(stage) && len(names) <= 5 {
+		if m.byID[e.ID] == i && e.Role == string(stage) && len(names) <= 5 {
 			names = append(names, strconv.Quote(e.ID))
 		}
 		if d := distance(id, e.ID, least); d < least {

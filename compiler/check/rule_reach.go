@@ -2,6 +2,9 @@ package check
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"shunt/compiler/diag"
@@ -96,6 +99,46 @@ func rulePairs(r *rules) {
 			}
 		}
 	}
+}
+
+// rulePairLabels warns about names in match_labels that no engine carries: an
+// absent label equals an absent label, so such a name separates nothing.
+func rulePairLabels(r *rules) {
+	for _, m := range r.models {
+		carried := make(map[string]bool)
+		for i := range m.engines {
+			for name := range m.engines[i].Labels {
+				carried[name] = true
+			}
+		}
+		for b := range m.buckets() {
+			pd := m.buckets()[b].Groups.PD
+			if pd == nil || !m.known {
+				continue
+			}
+			for i, name := range pd.MatchLabels {
+				path := m.bucketAt(b) + "/groups/pd/match_labels/" + strconv.Itoa(i)
+				if name != "" && !carried[name] && slices.Index(pd.MatchLabels, name) == i && r.intact(path) {
+					r.add(diag.UnknownLabel, path, fmt.Sprintf("no engine of model %q has the label %q, so it keeps no engines apart", m.ID, name)).
+						Hint = labelHint(name, slices.Sorted(maps.Keys(carried)))
+				}
+			}
+		}
+	}
+}
+
+// labelHint names the label that was probably meant, or those that there are.
+func labelHint(wrong string, names []string) string {
+	if near := nearest(wrong, names); near != "" {
+		return didYouMean(near)
+	}
+	if len(names) == 0 {
+		return "give the engines labels, or remove match_labels"
+	}
+	if len(names) > 5 {
+		names = append(names[:5:5], "...")
+	}
+	return "labels of its engines: " + strings.Join(names, ", ")
 }
 
 // pairKey joins the values of labels; an absent one is empty. Values hold no

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"shunt/compiler/config"
@@ -130,7 +131,10 @@ func words(ms int64) string {
 }
 
 // ruleTimeoutOrder refuses a step that may take longer than the whole it is part
-// of. It reports the inner timeout, or the outer one when only that is written.
+// of: a connection is part of the wait for a head and of a buffered request, and
+// everything is part of the life of a request. A wait for a head and a buffered
+// request are of different requests, so neither bounds the other. Each whole that
+// is too short is reported once.
 func ruleTimeoutOrder(r *rules) {
 	s := &r.cfg.Server
 	request := durationAt{"/server/request_timeout", s.RequestTimeout, config.DefaultRequestTimeoutMS, 0, 0}
@@ -138,23 +142,56 @@ func ruleTimeoutOrder(r *rules) {
 	connect := durationAt{"/server/connect_timeout", s.ConnectTimeout, config.DefaultConnectTimeoutMS, 0, 0}
 	header := durationAt{"/server/header_timeout", s.HeaderTimeout, request.ms(), 0, 0}
 	idle := durationAt{"/server/stream_idle_timeout", s.StreamIdleTimeout, config.DefaultStreamIdleTimeoutMS, 0, 0}
-	for _, pair := range [...]struct{ inner, outer durationAt }{
-		{request, stale}, {connect, request}, {header, stale}, {idle, stale},
-	} {
-		in, out := pair.inner, pair.outer
-		if in.ms() <= out.ms() || !r.intact(in.path) || !r.intact(out.path) || in.value == nil && out.value == nil {
-			continue
+	steps := []durationAt{request, header, idle}
+	if s.HeaderTimeout == nil {
+		steps = []durationAt{request, idle} // the other one is the same
+	}
+	r.tooShort(stale, steps)
+	if header.ms() < request.ms() {
+		r.tooShort(header, []durationAt{connect})
+	} else {
+		r.tooShort(request, []durationAt{connect})
+	}
+}
+
+// tooShort reports a whole that is shorter than some of its steps: at the step
+// when it is one that is written, at the whole otherwise.
+func (r *rules) tooShort(whole durationAt, steps []durationAt) {
+	steps = slices.DeleteFunc(steps, func(d durationAt) bool {
+		return d.ms() <= whole.ms() || !r.intact(d.path) || !r.intact(whole.path) || d.value == nil && whole.value == nil
+	})
+	if len(steps) == 0 {
+		return
+	}
+	var f *diag.Finding
+	at, others := whole, steps
+	if one := steps[0]; len(steps) == 1 && one.value != nil || whole.value == nil {
+		at, others = one, append(slices.Clone(steps[1:]), whole)
+	}
+	if len(steps) == 1 {
+		f = r.add(diag.TimeoutOrder, at.path, fmt.Sprintf("%s is longer than %s", steps[0].name(), whole.name()))
+	} else {
+		var names []string
+		for _, d := range steps {
+			names = append(names, d.name())
 		}
-		path := in.path
-		if in.value == nil {
-			path = out.path
-		}
-		f := r.add(diag.TimeoutOrder, path, fmt.Sprintf("%s is longer than %s", in.name(), out.name()))
-		f.Hint = "raise the outer timeout or lower the inner one"
-		if in.value != nil && out.value != nil {
-			r.also(f, out.path, "the outer timeout is here")
+		f = r.add(diag.TimeoutOrder, at.path, fmt.Sprintf("%s is shorter than %s", whole.name(), series(names)))
+	}
+	f.Hint = "raise the outer timeout or lower the inner one"
+	for _, d := range others {
+		if d.value != nil {
+			r.also(f, d.path, fmt.Sprintf("%s is here", d.path[strings.LastIndexByte(d.path, '/')+1:]))
 		}
 	}
+}
+
+// series lists words as a sentence does.
+func series(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // name is the field and its value, marked when that is a default.

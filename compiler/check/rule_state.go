@@ -72,7 +72,7 @@ func ruleUnread(r *rules) {
 		bindings = bindings || m.runs(sessionAware) || m.runs(sticky)
 		r.unreadOfModel(m)
 	}
-	if !whole || !r.intact("/models") {
+	if !whole || len(r.models) == 0 || !r.intact("/models") {
 		return
 	}
 	if s := r.cfg.State.Prefix; s != nil && !prefixes {

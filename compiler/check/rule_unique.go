@@ -52,7 +52,12 @@ func ruleEngineURLs(r *rules) {
 				r.add(diag.BadURL, path, fmt.Sprintf("the URL of engine %q %v", m.engines[i].ID, err)).Hint = "write it like http://10.0.0.1:30000"
 				continue
 			}
-			if f := seen.see(normal, path, "the URL %q is used by two engines"); f != nil && normal != raw {
+			f := seen.see(normal, path, "the URL %q is used by two engines")
+			if f == nil {
+				continue
+			}
+			f.Hint = "correct the URL, or remove one of the engines; one engine belongs to one model"
+			if normal != raw {
 				f.Message = fmt.Sprintf("the URL %q, which is %q, is used by two engines", raw, normal)
 			}
 		}

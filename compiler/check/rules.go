@@ -24,7 +24,7 @@ func Rules(t *source.Tree, c *config.Config, shape diag.List) diag.List {
 		rulePolicyStage, rulePolicyTuning, ruleDefaults,
 		ruleAddresses, ruleServerRanges, ruleTimeoutOrder,
 		ruleStateServices, ruleSampling, ruleUnread, ruleCacheSignal, ruleTargets, rulePolling,
-		ruleLengthGaps, rulePeakGaps, ruleShadowed, ruleReach, rulePairs, ruleAdmission,
+		ruleLengthGaps, rulePeakGaps, ruleShadowed, ruleReach, rulePairs, rulePairLabels, ruleAdmission,
 	} {
 		rule(r)
 	}
@@ -81,7 +81,13 @@ func newRules(t *source.Tree, c *config.Config, shape diag.List) *rules {
 func (r *rules) index(m *config.Model, at string) modelAt {
 	out := modelAt{Model: m, at: at, known: m.Discovery.Static != nil && r.intact(at+"/discovery")}
 	if m.Discovery.Static != nil {
-		out.engines = m.Discovery.Static.Engines
+		out.engines = slices.Clone(m.Discovery.Static.Engines)
+	}
+	for i := range out.engines {
+		// Nothing follows from a role that is a mistake.
+		if !r.intact(out.engineAt(i) + "/role") {
+			out.engines[i].Role = ""
+		}
 	}
 	out.byID = make(map[string]int, len(out.engines))
 	for i := range out.engines {

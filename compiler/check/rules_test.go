@@ -302,7 +302,7 @@ func TestReach(t *testing.T) {
 	want(t, plain("  - {id: a, groups: {plain: {labels: {zone: q}}}}\n  - {id: b, max_context_tokens: 5, "+all+"}\n"), `SH0304 8 <labels> no plain engine of model "m" has the labels`)
 	want(t, plain("  - {id: a, max_context_tokens: 9, groups: {pd: {prefill: {}, decode: {}}}}\n  - {id: b, "+all+"}\n"), `SH0304 8 <prefill>`, `SH0304 8 <decode>`)
 	want(t, pd("  - {id: a, groups: {pd: {prefill: {}, decode: {}, match_labels: [zone]}}}\n"), `SH0307 8 <match_labels> no prefill and decode engine of the bucket have the same zone`)
-	want(t, pd("  - {id: a, groups: {pd: {prefill: {}, decode: {}, match_labels: [rack]}}}\n"))
+	want(t, pd("  - {id: a, groups: {pd: {prefill: {}, decode: {}, match_labels: [rack]}}}\n"), `SH0316 8 <rack> no engine of model "m" has the label "rack"`)
 }
 
 func TestTooManyRuns(t *testing.T) {

@@ -64,25 +64,33 @@ func (w *walker) structure(n *source.Node, p *place, path []string) {
 			o, variant = p.anyType(), ""
 		}
 	}
+	meant := make(map[string]bool)
 	for i := range n.Fields {
 		f := &n.Fields[i]
 		at := extend(path, f.Name)
 		if s := o.of(f.Name); s != nil {
 			w.value(f.Value, s, at)
 		} else {
-			w.unknownField(f, o, at, variant)
+			meant[w.unknownField(f, o, at, variant)] = true
 		}
 	}
 	for i := range o.fields {
-		if f := &o.fields[i]; f.required && n.Lookup(f.name) == nil {
+		f := &o.fields[i]
+		switch {
+		case !f.needed || n.Lookup(f.name) != nil:
+		case meant[f.name]:
+			// The unknown field explains that this one is missing.
+			w.reported = append(w.reported, pointer(extend(path, f.name)))
+		default:
 			w.missing(n, f, extend(path, f.name))
 		}
 	}
 }
 
 // unknownField reports a field that the schema does not know: by the name of an
-// older router, of another variant, or a nearly right one.
-func (w *walker) unknownField(f *source.Field, o *object, path []string, variant string) {
+// older router, of another variant, or a nearly right one. It returns the name of
+// the field that was meant, if it knows.
+func (w *walker) unknownField(f *source.Field, o *object, path []string, variant string) (meant string) {
 	d := diag.New(diag.UnknownField, w.tree.FieldPos(f), pointer(path), fmt.Sprintf("unknown field %q", shorten(f.Name)))
 	d.End = w.tree.End(d.Pos)
 	hint, dropped := w.defs.legacy("fields", f.Name)
@@ -98,13 +106,16 @@ func (w *walker) unknownField(f *source.Field, o *object, path []string, variant
 		d.Code = diag.DroppedField
 		d.Message = fmt.Sprintf("field %q of older routers is not accepted here", f.Name)
 		d.Hint = hint
+	case isNumber(f.Name) && f.Value.Kind == source.Null:
+		d.Hint = "write numbers without commas inside"
 	default:
-		d.Hint = o.nearest(f.Name)
+		meant, d.Hint = o.meant(f.Name)
 	}
 	if diag.SecretName(f.Name) {
 		w.hide(&d, f.Value)
 	}
 	w.out.Add(d)
+	return meant
 }
 
 // hide keeps a value out of excerpts.
@@ -130,6 +141,9 @@ func (w *walker) missing(n *source.Node, f *fieldSchema, path []string) {
 	d := diag.New(diag.MissingField, w.tree.NodePos(n), pointer(path),
 		fmt.Sprintf("%s lacks the field %q", nameOf(path[:len(path)-1]), f.name))
 	d.Hint = f.name + ": " + describe(f.place)
+	if words := f.enumeration(); len(words) > 0 {
+		d.Hint = f.name + " is one of " + strings.Join(words, ", ")
+	}
 	w.out.Add(d)
 }
 

@@ -186,6 +186,7 @@ const (
 	NoEstimates    Code = "SH0313"
 	StalePolls     Code = "SH0314"
 	NoTemplate     Code = "SH0315"
+	UnknownLabel   Code = "SH0316"
 )
 
 // analysisCodes are the warnings of the static analysis, SH03xx.
@@ -259,6 +260,11 @@ var analysisCodes = []Entry{
 		Code: NoTemplate, Severity: Warning, Title: "tokenizer without a usable chat template",
 		Explanation: "The ids of a prompt follow from the tokenizer and the chat template together. Without a template that can be rendered exactly, the router estimates lengths and finds no cached prefixes, rather than using ids that may be wrong.",
 		Hint:        "Put the model's tokenizer_config.json or chat_template.jinja beside its tokenizer.json.",
+	},
+	{
+		Code: UnknownLabel, Severity: Warning, Title: "label to match that no engine has",
+		Explanation: "match_labels names a label that no engine of the model carries. An absent label equals an absent label, so every prefill engine pairs with every decode engine as if the name were not there.",
+		Hint:        "Correct the name, or give the engines the label.",
 	},
 }
 

@@ -42,8 +42,7 @@ func (r *reader) load(in Input) (int, syntax, bool) {
 	at := diag.Pos{File: in.Name}
 	s, ok := syntaxOf(in.Name)
 	if !ok {
-		r.fail(diag.UnknownFileType, at, fmt.Sprintf("%q has no extension that names a syntax", in.Name)).
-			Hint = "use .yaml, .yml, .json or .cue; give standard input a name with one of them"
+		r.unknownType(in, at)
 		return 0, 0, false
 	}
 	if len(r.files) >= math.MaxUint16 {
@@ -64,7 +63,7 @@ func (r *reader) load(in Input) (int, syntax, bool) {
 		r.fail(diag.TooLarge, at, fmt.Sprintf("%s may have %d bytes, and this is more", what, bound))
 		return 0, 0, false
 	case err != nil:
-		r.fail(diag.Unreadable, at, reason(err))
+		r.unreadable(at, err)
 		return 0, 0, false
 	}
 	r.bytes += int64(len(data))
@@ -77,7 +76,41 @@ func (r *reader) load(in Input) (int, syntax, bool) {
 	return len(r.files) - 1, s, true
 }
 
-var errTooLarge = errors.New("too large")
+// unknownType reports a name without a known extension, or that there is no file
+// of that name to begin with.
+func (r *reader) unknownType(in Input, at diag.Pos) {
+	if in.Reader == nil {
+		info, err := os.Stat(in.Name)
+		if err == nil && info.IsDir() {
+			err = errFolder
+		}
+		if err != nil {
+			r.unreadable(at, err)
+			return
+		}
+	}
+	message := fmt.Sprintf("the name %q has no extension, which would say the syntax", in.Name)
+	if ext := filepath.Ext(in.Name); ext != "" {
+		message = fmt.Sprintf("files with the extension %s are no configurations", ext)
+	}
+	f := r.fail(diag.UnknownFileType, at, message)
+	f.Hint = "name the file .yaml, .yml, .json or .cue"
+	if in.Reader != nil {
+		f.Hint = "give standard input a name with .yaml, .yml, .json or .cue"
+	}
+}
+
+func (r *reader) unreadable(at diag.Pos, err error) {
+	f := r.fail(diag.Unreadable, at, reason(err))
+	if errors.Is(err, errFolder) {
+		f.Hint = "name the configuration files that are in it"
+	}
+}
+
+var (
+	errTooLarge = errors.New("too large")
+	errFolder   = errors.New("it is a directory")
+)
 
 // readAll reads at most limit bytes.
 func readAll(in Input, limit int64) ([]byte, error) {
@@ -91,7 +124,7 @@ func readAll(in Input, limit int64) ([]byte, error) {
 		if info, err := f.Stat(); err != nil {
 			return nil, err
 		} else if info.IsDir() {
-			return nil, errors.New("it is a directory")
+			return nil, errFolder
 		}
 		from = f
 	}

@@ -154,8 +154,9 @@ func TestMistakes(t *testing.T) {
 	f("a.json", "[1]", "1:1 SH0104", false)
 	f("a.json", "null", "1:1 SH0104", false)
 	// Syntax.
-	f("a.yaml", "a:\n\tb: 1\n", "2:2 SH0101", false)
-	f("a.yaml", "a: b: c\n", "1:1 SH0101", false)
+	f("a.yaml", "a:\n\tb: 1\n", "2:1 SH0101", false)
+	f("a.yaml", "a: \"b\n  c\"\nd: [1\n", "3:4 SH0101", false)
+	f("a.yaml", "a: b: c\n", "1:4 SH0101", false)
 	f("a.yaml", "a: 1\nb: *nope\n", "2:4 SH0101", false)
 	f("a.yaml", "a: &x {b: *x}\n", "1:11 SH0101", false)
 	f("a.yaml", "? {a: 1}\n: 2\n", "1:3 SH0101", false)

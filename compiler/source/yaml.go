@@ -47,7 +47,8 @@ func (b *builder) yaml() *Node {
 }
 
 func (b *builder) empty() {
-	b.stop(diag.EmptyInput, 0, "the file holds no configuration").Pos = b.file.pos(0)
+	f := b.stop(diag.EmptyInput, 0, "the file holds no configuration")
+	f.Pos, f.Hint = b.file.pos(0), "write at least version and models"
 }
 
 // The parser puts the line of an error into its text, and leaves it out for
@@ -64,6 +65,10 @@ func (b *builder) yamlError(err error) {
 	if m := yamlErrorLine.FindStringSubmatch(err.Error()); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		text = m[2]
+	}
+	if m := findMistake(b.file.data); m != nil {
+		b.stop(diag.Syntax, m.offset, "YAML syntax: "+m.message).Hint = m.hint
+		return
 	}
 	offset := b.file.offsetAt(line, 1)
 	if m := yamlErrorAnchor.FindStringSubmatch(text); m != nil {
