@@ -66,7 +66,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	done
 
 bench: build ## run the benchmarks (BENCH selects), and those next to nginx and haproxy
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	$(GO) test -run '^$$' -p 1 -bench '$(BENCH)' -benchmem ./...
 	$(GO) run ./golden/bench --bin bin
 
 golden: ## rewrite expected outputs, and fail if that changed any
