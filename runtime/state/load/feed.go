@@ -30,7 +30,7 @@ type Options struct {
 	Client *http.Client
 	// Interval is the pause between polls; 0 is 1 s.
 	Interval time.Duration
-	// Recheck is the pause before an engine that publishes no load is asked again
+	// Recheck is the pause before an engine is asked again
 	// whether it does by now; 0 is 60 s.
 	Recheck time.Duration
 	// ZMTP configures connections.
@@ -152,13 +152,13 @@ func (s *source) silent() bool {
 }
 
 // due reports whether the engine should be described again: after a lost
-// connection, or now and then if it did not publish.
+// connection, and now and then, since it may have come back with other sockets.
 func (s *source) due(described time.Time) bool {
 	select {
 	case <-s.ask:
 		return true
 	default:
-		return s.stop == nil && time.Since(described) >= s.f.o.Recheck
+		return time.Since(described) >= s.f.o.Recheck
 	}
 }
 
