@@ -239,6 +239,64 @@ func TestRequestsOutlivingTheDrainAreCutAndSaidSo(t *testing.T) {
 	wg.Wait()
 }
 
+// TestAStreamThatTheDrainCutsIsNoClientThatLeft in log and metrics.
+func TestAStreamThatTheDrainCutsIsNoClientThatLeft(t *testing.T) {
+	f := func(fault enginetest.FaultKind, body string, lines ...string) {
+		t.Helper()
+		engine := startEngine(t, "a")
+		if err := engine.Inject(enginetest.Fault{Kind: fault, Times: 1}); err != nil {
+			t.Fatal(err)
+		}
+		file := writePlan(t, "", engine.URL(), func(s *plan.Server) { s.DrainTimeoutMS = 50 })
+		log := new(logLines)
+		p := start(t, app.Options{PlanFile: file, Log: log})
+		var wg sync.WaitGroup
+		answered := make(chan struct{})
+		wg.Go(func() {
+			resp, err := p.client.Post(p.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+			close(answered)
+			if err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body) // it is cut
+				resp.Body.Close()
+			}
+		})
+		if fault == enginetest.HangMidStream {
+			<-answered
+		}
+		for len(engine.Requests()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		p.stop(t, syscall.SIGINT, func(err error) bool { return err != nil && strings.Contains(err.Error(), "were cut") })
+		wg.Wait()
+		for _, want := range lines {
+			if got := log.String(); !strings.Contains(got, want) || strings.Contains(got, "client_disconnect") || strings.Contains(got, "cancelled") {
+				t.Errorf("%s: want %s in\n%s", fault, want, got)
+			}
+		}
+	}
+	stream := strings.Replace(chatBody, "{", `{"stream":true,`, 1)
+	f(enginetest.HangMidStream, stream, "outcome=shutdown", "stream_outcome=shutdown")
+	f(enginetest.HangBeforeHead, chatBody, "outcome=shutdown", "status=503", "code=shutting_down")
+}
+
+// logLines is a log that may be read while it is written.
+type logLines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 func TestStartFailures(t *testing.T) {
 	engine := startEngine(t, "a")
 	f := func(o app.Options, want string) {
@@ -269,7 +327,10 @@ func start(t *testing.T, o app.Options) *process {
 	t.Helper()
 	p := &process{signals: make(chan os.Signal, 4), done: make(chan error, 1), client: &http.Client{Transport: &http.Transport{}}}
 	started := make(chan struct{})
-	o.Log, o.Signals = new(bytes.Buffer), p.signals
+	o.Signals = p.signals
+	if o.Log == nil {
+		o.Log = new(bytes.Buffer)
+	}
 	o.Started = func(listen, admin string) {
 		p.url, p.admin = "http://"+listen, "http://"+admin
 		close(started)

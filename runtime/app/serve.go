@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"shunt/runtime/forward"
 )
 
 // Limits of a client connection. Bodies and answers have limits of their own.
@@ -27,6 +29,8 @@ type endpoint struct {
 	name string
 	ln   net.Listener
 	srv  *http.Server
+	// cut ends the requests of the endpoint with a cause.
+	cut context.CancelCauseFunc
 }
 
 func listen(ctx context.Context, name, addr string, h http.Handler, log *slog.Logger) (*endpoint, error) {
@@ -34,8 +38,11 @@ func listen(ctx context.Context, name, addr string, h http.Handler, log *slog.Lo
 	if err != nil {
 		return nil, fmt.Errorf("%s listener: %w", name, err)
 	}
-	return &endpoint{name: name, ln: ln, srv: &http.Server{
+	// Requests outlive ctx: a drain waits for them, and cuts them itself.
+	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	return &endpoint{name: name, ln: ln, cut: cut, srv: &http.Server{
 		Handler:           h,
+		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -78,9 +85,13 @@ func (d *drain) stop(first os.Signal, signals <-chan os.Signal, all []*endpoint)
 	var cut atomic.Bool
 	for _, e := range all {
 		shutdowns.Go(func() {
+			defer e.cut(nil)
 			if e.srv.Shutdown(ctx) != nil {
 				cut.Store(true)
-				_ = e.srv.Close() // the listener is gone already, connections follow
+				// Requests must know why before their connections close, or their clients
+				// would be said to have left.
+				e.cut(forward.ErrShutdown)
+				e.settle()
 			}
 		})
 	}
@@ -88,6 +99,19 @@ func (d *drain) stop(first os.Signal, signals <-chan os.Signal, all []*endpoint)
 	close(watched)
 	watcher.Wait()
 	return !cut.Load()
+}
+
+// settleTimeout bounds how long requests that were cut have to say so.
+const settleTimeout = time.Second
+
+// settle closes the connections when the handlers of cut requests have ended, or
+// did not for too long: one that waits for a body does not see its context.
+func (e *endpoint) settle() {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	defer cancel()
+	if e.srv.Shutdown(ctx) != nil {
+		_ = e.srv.Close() // the listener is gone already, connections follow
+	}
 }
 
 func (d *drain) pause(delay time.Duration, signals <-chan os.Signal) {

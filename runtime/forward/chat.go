@@ -106,7 +106,7 @@ func (f *Forwarder) Chat(w http.ResponseWriter, r *http.Request, c *Call) error 
 	defer stop()
 	if first != nil && !x.startPrefill(ctx, first) {
 		first.Release()
-		return shuttingDown()
+		return ShuttingDown()
 	}
 	err = x.run(ctx, w)
 	f.observer.Engine(x.lease.Engine(), c.Report.Outcome)
@@ -290,6 +290,11 @@ func (x *exchange) lost(ctx context.Context, w http.ResponseWriter, err error, s
 		x.abort(ctx, AbortTimeout)
 		x.giveUp(errTimeout)
 		return timedOut(err)
+	case ErrShutdown:
+		x.end(CutOff, fleet.Abandoned)
+		x.abort(ctx, AbortShutdown)
+		x.giveUp(ErrShutdown)
+		return ShuttingDown()
 	}
 	// The client left. The prefill leg goes on: a transfer must not be cut.
 	x.end(Cancelled, fleet.Abandoned)

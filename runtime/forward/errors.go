@@ -34,6 +34,10 @@ var (
 	// ErrAborted means that an answer began and cannot be completed. The
 	// connection must be cut, so that the client sees no regular end.
 	ErrAborted = errors.New("answer cut short")
+	// ErrShutdown is the cause with which the owner of a request's context ends it
+	// because the process cannot wait any longer; without it the client counts as
+	// gone.
+	ErrShutdown = errors.New("shutting down")
 )
 
 // The causes for which a leg is cancelled.
@@ -41,7 +45,6 @@ var (
 	errStale        = errors.New("stale request")
 	errTimeout      = errors.New("engine timed out")
 	errDecodeFailed = errors.New("decode leg failed")
-	errShutdown     = errors.New("shutting down")
 )
 
 func breakerOpen(cause error) *Error {
@@ -52,7 +55,8 @@ func misconfigured(cause error) *Error {
 	return &Error{Status: http.StatusServiceUnavailable, Code: "worker_misconfigured", Message: "service unavailable", Cause: cause}
 }
 
-func shuttingDown() *Error {
+// ShuttingDown answers a request that the end of the process cuts off.
+func ShuttingDown() *Error {
 	return &Error{Status: http.StatusServiceUnavailable, Code: "shutting_down", Message: "service unavailable"}
 }
 

@@ -138,7 +138,7 @@ func (f *Forwarder) spawn(ctx context.Context, run func(context.Context)) (*task
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		cancel(errShutdown)
+		cancel(ErrShutdown)
 		return nil, false
 	}
 	f.tasks[t] = struct{}{}
@@ -184,7 +184,7 @@ func (f *Forwarder) cancelTasks() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for t := range f.tasks {
-		t.cancel(errShutdown)
+		t.cancel(ErrShutdown)
 	}
 }
 

@@ -246,7 +246,7 @@ func TestClose(t *testing.T) {
 	if err := f.fwd.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("close: %v", err)
 	}
-	if f.engine("P").Inflight() != 0 || f.seen.count("engine P cancelled") != 1 || !f.engine("P").Admits() {
+	if f.engine("P").Inflight() != 0 || f.seen.count("engine P shutdown") != 1 || !f.engine("P").Admits() {
 		t.Errorf("the leg goes on: %v", f.seen.seen)
 	}
 	if _, _, err := f.call(context.Background(), buffered, "P D", forward.Timeouts{}); code(err) != "503 shutting_down" {

@@ -17,6 +17,7 @@ const (
 	Backpressure Outcome = "backpressure" // 429, 503
 	Failed       Outcome = "error"
 	Cancelled    Outcome = "cancelled" // given up by the router or the client
+	CutOff       Outcome = "shutdown"  // given up at the end of the router's drain
 )
 
 // StreamEnd is how a relayed stream ended.
@@ -29,6 +30,7 @@ const (
 	StreamUpstream   StreamEnd = "upstream_error"     // cut, silent, or without its prefill
 	StreamClientGone StreamEnd = "client_disconnect"
 	StreamExpired    StreamEnd = "expired"
+	StreamCutOff     StreamEnd = "shutdown" // the router's drain ended before the stream
 )
 
 // AbortReason is why an engine was told to stop.
@@ -43,6 +45,7 @@ const (
 	AbortTransport    AbortReason = "transport_error"
 	AbortPrefill      AbortReason = "prefill_failed"
 	AbortDecodeFailed AbortReason = "decode_failed"
+	AbortShutdown     AbortReason = "shutdown"
 )
 
 // Observer receives measurements. Its methods are called concurrently and must

@@ -177,8 +177,8 @@ func (l *prefillLeg) interrupted(ctx context.Context, b *brokenPrefill) {
 	case errTimeout:
 		l.settle(Failed, fleet.Failure)
 		l.abort(ctx, AbortTimeout)
-	case errShutdown:
-		l.settle(Cancelled, fleet.Abandoned)
+	case ErrShutdown:
+		l.settle(CutOff, fleet.Abandoned)
 		l.fail(b)
 	default:
 		l.settle(Cancelled, fleet.Abandoned)

@@ -146,6 +146,11 @@ func (s *stream) broken(ctx context.Context, err error) {
 		x.abort(ctx, AbortExpired)
 		s.giveUpPrefill(errStale)
 		x.ended(x.lease.Engine(), StreamExpired)
+	case cause == ErrShutdown:
+		x.end(CutOff, fleet.Abandoned)
+		x.abort(ctx, AbortShutdown)
+		s.giveUpPrefill(ErrShutdown)
+		x.ended(x.lease.Engine(), StreamCutOff)
 	case onClient || cause != nil && cause != errTimeout:
 		x.end(Cancelled, fleet.Success)
 		x.abort(ctx, AbortStreamGone)

@@ -66,6 +66,10 @@ type Request struct {
 	// Decision, if set, is filled with what was considered and why.
 	Decision *Decision
 
+	// Refused is set by Route: the limit of each rejection in the buckets that were
+	// given up, whether or not a later one served. Its memory is used again.
+	Refused []policy.Limit
+
 	prefills, decodes []*fleet.Engine // scratch of label matching
 }
 
@@ -164,6 +168,7 @@ func (r *Resolver) Route(ctx context.Context, req *Request) (Selection, error) {
 }
 
 func (r *Resolver) route(ctx context.Context, req *Request) (Selection, error) {
+	req.Refused = req.Refused[:0]
 	matches, err := r.ResolveFor(req.Input, req.Peak, req.Targets)
 	if err != nil {
 		return Selection{}, err
@@ -180,6 +185,9 @@ func (r *Resolver) route(ctx context.Context, req *Request) (Selection, error) {
 		e, ok := errors.AsType[*policy.Error](err)
 		if !ok || e.Kind.Final() {
 			return Selection{}, err
+		}
+		for _, r := range e.Rejected {
+			req.Refused = append(req.Refused, r.Limit)
 		}
 		failure = after(failure, e)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -158,7 +159,7 @@ func (sc *scope) tokenize(r *http.Request, m *Model) error {
 	ctx, began := r.Context(), time.Now()
 	t, err := m.Tokenizer.Tokenize(ctx, &sc.prepared)
 	if err != nil {
-		return forward.ErrClientGone
+		return gone(ctx)
 	}
 	sc.tokens = t
 	sc.server.opts.Meters.tokenized(m.Resolver.Model, &t, time.Since(began))
@@ -167,6 +168,14 @@ func (sc *scope) tokenize(r *http.Request, m *Model) error {
 			slog.String("request_id", sc.id), slog.String("model", m.Resolver.Model), slog.Any("error", t.Err))
 	}
 	return nil
+}
+
+// gone is the failure of a request whose context ended before it was dispatched.
+func gone(ctx context.Context) error {
+	if context.Cause(ctx) == forward.ErrShutdown {
+		return forward.ShuttingDown()
+	}
+	return forward.ErrClientGone
 }
 
 // lengthNote says in the decision header where the input length came from.
@@ -185,6 +194,7 @@ func (s *Server) route(sc *scope, r *http.Request, m *Model) error {
 		sc.request.Decision = new(routing.Decision)
 	}
 	sel, err := m.Resolver.Route(ctx, &sc.request)
+	s.opts.Meters.refused(sc.request.Refused)
 	if debug {
 		s.log.LogAttrs(ctx, slog.LevelDebug, "routing decision",
 			slog.String("request_id", sc.id), slog.Any("decision", sc.request.Decision))
@@ -194,7 +204,7 @@ func (s *Server) route(sc *scope, r *http.Request, m *Model) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return forward.ErrClientGone
+		return gone(ctx)
 	}
 	s.opts.Meters.failed(err)
 	if sc.gen.Settings.ExposeDecision {

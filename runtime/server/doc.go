@@ -5,6 +5,10 @@
 // Everything that a plan decides hangs off one Generation behind an atomic
 // pointer. A chat request takes the one in force when its body is complete and
 // keeps it to its end, so a swap disturbs nobody.
+//
+// A 503 of /readyz has an error envelope with the code not_ready or draining, and
+// its message names the models that have no healthy engine for some stage.
+//
 // Server and Meters are safe for concurrent use.
 //
 // The metrics, all in Prometheus text format:
@@ -13,13 +17,13 @@
 //	shunt_responses_total{route,method,status}                answered; 499 is a client that left
 //	shunt_request_duration_seconds{model}                     dispatched requests, to their end
 //	shunt_ttft_seconds{model}                                 streams, to the first event
-//	shunt_engine_requests_total{model,engine,role,outcome}    success, client_error, backpressure, error, cancelled
-//	shunt_stream_outcome_total{model,engine,outcome}          ok, stream_error_event, upstream_error, client_disconnect, expired
+//	shunt_engine_requests_total{model,engine,role,outcome}    success, client_error, backpressure, error, cancelled, shutdown
+//	shunt_stream_outcome_total{model,engine,outcome}          ok, stream_error_event, upstream_error, client_disconnect, expired, shutdown
 //	shunt_stale_requests_total{phase}                         before_head, streaming
 //	shunt_aborts_total{reason,sent}                           requests given up on an engine
 //	shunt_policy_decisions_total{stage,reason}                picks of dispatched requests
 //	shunt_selection_failures_total{kind,stage}                requests that no bucket took
-//	shunt_admission_rejections_total{limit}                   engines refused on the way to such a failure
+//	shunt_admission_rejections_total{limit}                   engines refused in buckets that were given up, also when a later one served
 //	shunt_sampling_contract_rejections_total{param}           requests with a value that the model does not allow
 //	shunt_tokenize_seconds{model}                             time to tokenize a prompt, waiting included
 //	shunt_input_lengths_total{model,source}                   exact, rendered, estimate (a failure); models that tokenize

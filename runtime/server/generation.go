@@ -52,12 +52,12 @@ func (s *Settings) maxBody() int64 {
 	return defaultMaxBody
 }
 
-// ready reports whether every model could be served now.
-func (g *Generation) ready() bool {
-	for _, m := range g.Models {
-		if !m.Resolver.Ready() {
-			return false
+// unready lists the models that could not be served now.
+func (g *Generation) unready() (ids []string) {
+	for _, id := range g.Order {
+		if !g.Models[id].Resolver.Ready() {
+			ids = append(ids, id)
 		}
 	}
-	return true
+	return ids
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -169,6 +170,9 @@ func routeName(path string) string {
 	case chatPath, modelsPath, healthPath, readyPath, metricsPath, planPath, enginesPath, reloadPath:
 		return path
 	}
+	if strings.HasPrefix(path, modelPrefix) {
+		return modelPrefix + "{id}"
+	}
 	return "other"
 }
 
@@ -197,8 +201,12 @@ func (m *Meters) failed(err error) {
 		return
 	}
 	m.unselected.of(failureKey{e.Kind, e.Stage}).Inc()
-	for _, r := range e.Rejected {
-		m.rejected.of(r.Limit).Inc()
+}
+
+// refused counts the rejections that a request met on its way.
+func (m *Meters) refused(limits []policy.Limit) {
+	for _, l := range limits {
+		m.rejected.of(l).Inc()
 	}
 }
 

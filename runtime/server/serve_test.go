@@ -491,6 +491,36 @@ func TestSelectionFailures(t *testing.T) {
 	}
 }
 
+// TestRejectionsAreCounted of a bucket that was given up for the next one, and of
+// a request that no bucket took.
+func TestRejectionsAreCounted(t *testing.T) {
+	r := newRig(t, plainOptions())
+	defer r.close()
+	res := r.gen.Models["m"].Resolver
+	open := res.Buckets[0]
+	full := *open
+	group := *open.Groups.(routing.PlainGroups).Plain
+	group.Policy = &policy.Random{IntN: func(int) int { return 0 }, Admission: &policy.Limits{Inflight: policy.Max(0)}}
+	full.ID, full.Groups = "full", routing.PlainGroups{Plain: &group}
+	f := func(want, counted string, buckets ...*routing.Bucket) {
+		t.Helper()
+		next := *res
+		next.Buckets = buckets
+		next.Breakpoints = []routing.Breakpoint{{Runs: []routing.Run{{0, len(buckets) - 1}}}}
+		r.modify(func(m *server.Model) { m.Resolver = &next })
+		if a := r.chat(bufferedChat); a.String() != want {
+			t.Errorf("got %s, want %s", a, want)
+		}
+		if got := r.metric(`shunt_admission_rejections_total{limit="max_inflight_requests"}`); got != counted {
+			t.Errorf("%s: %s rejections, want %s", want, got, counted)
+		}
+	}
+	f("200 ok", "1", &full, open)
+	f("200 ok", "1", open, &full)
+	f("503 policy_selection_failed", "2", &full)
+	f("503 policy_selection_failed", "4", &full, &full)
+}
+
 func TestRequestErrors(t *testing.T) {
 	r := newRig(t, plainOptions())
 	defer r.close()
@@ -538,6 +568,11 @@ func TestPathsAndMethods(t *testing.T) {
 	f("DELETE", "/v1/models", "405 method_not_allowed", "GET, HEAD, OPTIONS")
 	f("HEAD", "/readyz", "200 ok", "")
 	f("HEAD", "/v1/models", "200 ok", "")
+	f("HEAD", "/v1/models/m", "200 ok", "")
+	f("GET", "/v1/models/x", "404 model_not_found", "")
+	f("GET", "/v1/models/", "404 not_found", "")
+	f("GET", "/v1/models/m/", "404 model_not_found", "")
+	f("POST", "/v1/models/m", "405 method_not_allowed", "GET, HEAD, OPTIONS")
 	f("POST", "/v1/chat/completions/", "404 not_found", "")
 	f("GET", "/admin/plan", "404 not_found", "")
 	f("GET", "/nowhere", "404 not_found", "")
@@ -545,6 +580,17 @@ func TestPathsAndMethods(t *testing.T) {
 	f("GET", "/readyz", "200 ok", "")
 	if a := r.get("/v1/models"); a.body != `{"object":"list","data":[{"id":"m","object":"model","owned_by":"sglang"}]}` {
 		t.Error(a.body)
+	}
+	r.replan(func(g *server.Generation) {
+		g.Models = map[string]*server.Model{"m": g.Models["m"], "org/m 2": g.Models["m"]}
+	})
+	for path, id := range map[string]string{"/v1/models/m": "m", "/v1/models/org/m%202": "org/m 2", "/v1/models/org%2Fm%202": "org/m 2"} {
+		if a := r.get(path); a.body != `{"id":"`+id+`","object":"model","owned_by":"sglang"}` {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+	if got := r.metric(`shunt_responses_total{route="/v1/models/{id}",method="GET",status="200"}`); got != "3" {
+		t.Errorf("models are counted %q", got)
 	}
 	if got := r.metric(`shunt_responses_total{route="other",method="GET",status="404"}`); got != "1" {
 		t.Errorf("/nowhere is counted %q", got)
@@ -702,12 +748,32 @@ func TestReadiness(t *testing.T) {
 			res.Buckets[0].Groups = g
 		}
 		r.replan(func(g *server.Generation) { g.Models = map[string]*server.Model{"m": {Resolver: res}} })
-		if got := r.get("/readyz").status == 200; got != want || r.server.Ready() != want {
+		names := func(a answer, code string) {
+			t.Helper()
+			_, got, message := envelope(t, a)
+			if a.status != 503 || got != code || a.code() != code || strings.Contains(message, ": m") == want || strings.Contains(a.body, "http") {
+				t.Errorf("%q pd=%t %q: %s %s", ids, pd, labels, a, a.body)
+			}
+		}
+		a := r.get("/readyz")
+		if got := a.status == 200; got != want || r.server.Ready() != want {
 			t.Errorf("%q pd=%t %q: ready %t", ids, pd, labels, got)
 		}
+		if !want {
+			names(a, "not_ready")
+		}
 		r.server.SetServing(false)
-		if r.get("/readyz").status != 503 || r.get("/healthz").status != 200 {
-			t.Errorf("%q: a draining server is ready or dead", ids)
+		names(r.get("/readyz"), "draining")
+		head, err := r.client.Head(r.http.URL + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head.Body.Close()
+		if head.StatusCode != 503 || head.Header.Get("X-Router-Error-Code") != "draining" {
+			t.Errorf("HEAD: %d %v", head.StatusCode, head.Header)
+		}
+		if r.get("/healthz").status != 200 {
+			t.Errorf("%q: a draining server is dead", ids)
 		}
 	}
 	f("", false, nil, false)

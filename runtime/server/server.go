@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +20,7 @@ import (
 const (
 	chatPath    = "/v1/chat/completions"
 	modelsPath  = "/v1/models"
+	modelPrefix = modelsPath + "/"
 	healthPath  = "/healthz"
 	readyPath   = "/readyz"
 	metricsPath = "/metrics"
@@ -50,6 +53,7 @@ type Server struct {
 	log     *slog.Logger
 	current atomic.Pointer[Generation]
 	serving atomic.Bool
+	began   atomic.Bool            // it was serving once
 	reload  atomic.Pointer[string] // text of the last reload's error
 	scopes  sync.Pool
 	public  http.Handler
@@ -99,12 +103,45 @@ func (s *Server) NoteFailure(err error) {
 // SetServing switches readiness: off at the start of a drain, when requests are
 // still served but no more should be sent. Answers then ask clients to give their
 // connections up, since one that is closed under a request loses it.
-func (s *Server) SetServing(on bool) { s.serving.Store(on) }
+func (s *Server) SetServing(on bool) {
+	if on {
+		s.began.Store(true)
+	}
+	s.serving.Store(on)
+}
 
 // Ready is what /readyz says.
-func (s *Server) Ready() bool {
+func (s *Server) Ready() bool { return s.unready() == nil }
+
+// unready is why the server is not ready, nil if it is.
+func (s *Server) unready() *forward.Error {
 	g := s.current.Load()
-	return s.serving.Load() && g != nil && g.ready()
+	switch {
+	case g == nil:
+		return unavailable("not_ready", "no plan is loaded", nil)
+	case !s.serving.Load() && !s.began.Load():
+		return unavailable("not_ready", "not serving yet", nil)
+	case !s.serving.Load():
+		return unavailable("draining", lacking("no more requests should be sent", g.unready()), nil)
+	}
+	if ids := g.unready(); len(ids) > 0 {
+		return unavailable("not_ready", lacking("not every model can be served", ids), nil)
+	}
+	return nil
+}
+
+// lacking adds models to a reason. A probe's answer stays small: it names so
+// many, and counts the others.
+func lacking(reason string, ids []string) string {
+	const most = 16
+	if len(ids) == 0 {
+		return reason
+	}
+	more := ""
+	if n := len(ids) - most; n > 0 {
+		ids, more = ids[:most], " and "+strconv.Itoa(n)+" more"
+	}
+	return reason + "; without healthy engines: " + strings.Join(ids, ", ") + more
 }
 
 func newRouter() *httprouter.Router {
@@ -126,6 +163,7 @@ func (s *Server) publicRoutes() *httprouter.Router {
 	r := newRouter()
 	r.HandlerFunc(http.MethodPost, chatPath, s.chat)
 	get(r, modelsPath, s.models)
+	get(r, modelPrefix+"*id", s.model)
 	s.probes(r)
 	return r
 }
@@ -137,28 +175,46 @@ func (s *Server) probes(r *httprouter.Router) {
 	get(r, metricsPath, s.opts.Meters.serve)
 }
 
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	if s.Ready() {
-		w.WriteHeader(http.StatusOK)
-	} else {
-		w.WriteHeader(http.StatusServiceUnavailable)
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if e := s.unready(); e != nil {
+		fail(w, r, e)
+		return
 	}
+	w.WriteHeader(http.StatusOK)
 }
 
+// modelView is a model as clients see it.
+type modelView struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func viewModel(id string) modelView { return modelView{id, "model", "sglang"} }
+
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	type entry struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		OwnedBy string `json:"owned_by"`
-	}
 	list := struct {
-		Object string  `json:"object"`
-		Data   []entry `json:"data"`
-	}{"list", []entry{}}
+		Object string      `json:"object"`
+		Data   []modelView `json:"data"`
+	}{"list", []modelView{}}
 	if g := s.current.Load(); g != nil {
 		for _, id := range g.Order {
-			list.Data = append(list.Data, entry{id, "model", "sglang"})
+			list.Data = append(list.Data, viewModel(id))
 		}
 	}
 	writeJSON(w, http.StatusOK, list)
+}
+
+// model serves one model. Ids may have slashes.
+func (s *Server) model(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimPrefix(r.URL.Path, modelPrefix)
+	if id == "" {
+		notFound(w, r)
+		return
+	}
+	if g := s.current.Load(); g == nil || g.Models[id] == nil {
+		fail(w, r, modelNotFound(id))
+		return
+	}
+	writeJSON(w, http.StatusOK, viewModel(id))
 }

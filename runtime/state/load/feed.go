@@ -30,8 +30,8 @@ type Options struct {
 	Client *http.Client
 	// Interval is the pause between polls; 0 is 1 s.
 	Interval time.Duration
-	// Recheck is the pause before an engine that publishes no load is asked again
-	// whether it does by now; 0 is 60 s.
+	// Recheck is the pause before an engine is asked again where it publishes, since
+	// it may have come back with other sockets; 0 is 60 s.
 	Recheck time.Duration
 	// ZMTP configures connections.
 	ZMTP zmtp.Options
@@ -106,6 +106,7 @@ type source struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 	ranks int  // of the last poll
+	odd   int  // ranks of a poll that disagreed with info and was asked about
 	basic bool // the engine has only the deprecated endpoint
 }
 
@@ -152,13 +153,13 @@ func (s *source) silent() bool {
 }
 
 // due reports whether the engine should be described again: after a lost
-// connection, or now and then if it did not publish.
+// connection, and now and then, since it may have come back with other sockets.
 func (s *source) due(described time.Time) bool {
 	select {
 	case <-s.ask:
 		return true
 	default:
-		return s.stop == nil && time.Since(described) >= s.f.o.Recheck
+		return time.Since(described) >= s.f.o.Recheck
 	}
 }
 
@@ -173,6 +174,7 @@ func (s *source) update(ctx context.Context) {
 	if !info.Publishes || info.LoadPort == 0 {
 		return
 	}
+	s.odd = 0
 	s.info, s.heard = info, make([]atomic.Int64, info.Ranks)
 	sub, stop := context.WithCancel(ctx)
 	s.stop = stop
@@ -244,6 +246,12 @@ func (s *source) poll(ctx context.Context) {
 		s.f.o.Table.Forget(s.engine)
 	}
 	s.ranks = len(reports)
+	if s.stop != nil && len(reports) != s.info.Ranks && len(reports) != s.odd {
+		// The engine restarted before every rank was connected, so that no connection
+		// was lost. It is asked once: it may publish for other ranks than it polls.
+		s.odd = len(reports)
+		s.again()
+	}
 	now := s.f.o.Now()
 	for _, r := range reports {
 		s.f.o.Table.Put(s.engine, r.Rank, r.Report, now)

@@ -110,10 +110,16 @@ func engine(t *testing.T, url string) *fleet.Engine {
 // run starts a feed that describes its engine as the test says.
 func run(t *testing.T, e *fleet.Engine, describe func() (engineinfo.Info, error)) (*load.Feed, *load.Table) {
 	t.Helper()
+	return runAsking(t, e, 5*time.Millisecond, describe)
+}
+
+// runAsking asks the engine again after a while.
+func runAsking(t *testing.T, e *fleet.Engine, recheck time.Duration, describe func() (engineinfo.Info, error)) (*load.Feed, *load.Table) {
+	t.Helper()
 	table := new(load.Table)
 	f := load.NewFeed(load.Options{
 		Model: "m", Table: table, Metrics: metrics.NewSet(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Interval: 5 * time.Millisecond, Recheck: 5 * time.Millisecond,
+		Interval: 5 * time.Millisecond, Recheck: recheck,
 		Client:   &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		Describe: func(context.Context, *fleet.Engine) (engineinfo.Info, error) { return describe() },
 	})
@@ -206,6 +212,46 @@ func TestPublished(t *testing.T) {
 	first.Close()
 	second.Close()
 	wg.Wait()
+}
+
+// TestChangesWithoutLostConnection has an engine restart before a subscription to
+// it came about: on other ports, or with fewer ranks, of which a poll tells.
+func TestChangesWithoutLostConnection(t *testing.T) {
+	f := func(name string, ranks int, recheck time.Duration, loads string, running uint64) {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if loads == "" {
+					http.Error(w, "down", http.StatusServiceUnavailable)
+					return
+				}
+				_, _ = io.WriteString(w, loads)
+			}))
+			defer server.Close()
+			live, gone := neighbours(t)
+			gone.Close()
+			raw, _ := hex.DecodeString("9ba84c6f6164537461740302cd03e8ce0007a12001cd1000cd13e840ce075bcd15ce3ade68b1")
+			stop := make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() { publish(live, raw, stop) })
+			e := engine(t, server.URL)
+			t.Run("feed", func(t *testing.T) {
+				var asked atomic.Int32
+				runAsking(t, e, recheck, func() (engineinfo.Info, error) {
+					info := engineinfo.Info{Publishes: true, Host: "127.0.0.1", LoadPort: live.Addr().(*net.TCPAddr).Port, LoadTopic: "load", Ranks: 1}
+					if asked.Add(1) == 1 {
+						info.LoadPort, info.Ranks = gone.Addr().(*net.TCPAddr).Port, ranks
+					}
+					return info, nil
+				})
+				until(t, e, func(l *fleet.Load) bool { return l != nil && l.Running == running && l.Native })
+			})
+			close(stop)
+			live.Close()
+			wg.Wait()
+		})
+	}
+	f("other ports", 1, 5*time.Millisecond, "", 3)
+	f("fewer ranks", 3, time.Hour, `{"loads":[{"dp_rank":0,"num_running_reqs":1,"num_waiting_reqs":2,"num_used_tokens":3,"max_total_num_tokens":4}]}`, 3)
 }
 
 // neighbours listens on two ports in a row.

@@ -68,16 +68,25 @@ func (x *Index) MatchChain(dst []Match, c *Chain) ([]Match, int) {
 	q.hashes = q.hashes[:0]
 	for stretch := firstStretch; ; stretch *= 4 {
 		q.hashes = c.Append(q.hashes, stretch)
-		x.mu.RLock()
-		depth := x.walk(q, q.hashes)
-		if depth < len(q.hashes) || len(q.hashes) == c.Len() {
-			defer x.mu.RUnlock()
-			return x.collect(dst, q)
+		if matches, best, done := x.matchStretch(dst, q, c.Len()); done {
+			return matches, best
 		}
 		// Everything so far is held: the next stretch begins from the root again,
 		// because nodes may come and go while it is hashed.
-		x.mu.RUnlock()
 	}
+}
+
+// matchStretch looks the hashes so far up. It is done unless somebody holds all of
+// them and there are more. The lock is given back whatever happens: a lookup that
+// panics must not stop the index.
+func (x *Index) matchStretch(dst []Match, q *query, all int) (matches []Match, best int, done bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if depth := x.walk(q, q.hashes); depth == len(q.hashes) && depth < all {
+		return nil, 0, false
+	}
+	matches, best = x.collect(dst, q)
+	return matches, best, true
 }
 
 // walk follows a chain from the root for as long as an owner holds every block

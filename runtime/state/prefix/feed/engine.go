@@ -51,8 +51,6 @@ func (f *Feed) serve(ctx context.Context, e *fleet.Engine) {
 		case Unknown:
 			pause = min(f.o.Recheck/30<<min(failures, 10), f.o.Recheck)
 			failures++
-		case Subscribed:
-			pause, failures = 0, 0
 		default:
 			failures = 0
 		}
@@ -60,21 +58,16 @@ func (f *Feed) serve(ctx context.Context, e *fleet.Engine) {
 	}
 }
 
-// wait returns after the pause, or when the engine should be asked again; a
-// pause of zero is none.
+// wait returns after the pause, or when the engine should be asked again.
 func (x *following) wait(ctx context.Context, pause time.Duration) {
-	var timer <-chan time.Time
-	if pause > 0 {
-		if j := x.f.o.Jitter; j != nil {
-			pause += time.Duration(j(int64(pause/4) + 1))
-		}
-		t := time.NewTimer(pause)
-		defer t.Stop()
-		timer = t.C
+	if j := x.f.o.Jitter; j != nil {
+		pause += time.Duration(j(int64(pause/4) + 1))
 	}
+	t := time.NewTimer(pause)
+	defer t.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer:
+	case <-t.C:
 	case <-x.ask:
 	}
 }

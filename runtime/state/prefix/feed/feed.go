@@ -34,8 +34,9 @@ type Options struct {
 	ZMTP zmtp.Options
 	// ReplayTimeout bounds one replay; 0 is 5 s.
 	ReplayTimeout time.Duration
-	// Recheck is the pause before an engine that publishes nothing, was refused or
-	// did not answer is asked again; 0 is 30 s. Failures start at a thirtieth of it.
+	// Recheck is the pause before an engine is asked again, since it may have come
+	// back with other sockets; 0 is 30 s. Those that did not answer are asked after
+	// a thirtieth of it at first.
 	Recheck time.Duration
 	// Queue is the number of decoded batches between the subscriptions and the
 	// index; 0 is 128. A full queue makes the subscriptions wait, and the engines'

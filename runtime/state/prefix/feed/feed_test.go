@@ -302,6 +302,33 @@ func TestRestart(t *testing.T) {
 
 // TestNumbersGoBack restarts the count on the same connection, as a proxy in
 // between would show it.
+// TestSocketsMove has an engine come back on other ports: no connection is ever
+// made again that would lead to the question where its sockets are.
+func TestSocketsMove(t *testing.T) {
+	f := func(name string, gone bool) {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			p := newPublisher(t, "127.0.0.1:0", true, 0)
+			b.describe("a", p, 4)
+			b.feed.SetEngines(engines(t, "a"))
+			joined(t, p)
+			p.publish(stored(4, nil, 1))
+			b.until("a", 1, 1)
+			q := newPublisher(t, "127.0.0.1:0", true, 1000)
+			if gone {
+				p.close()
+			}
+			b.describe("a", q, 4)
+			joined(t, q)
+			q.publish(stored(4, nil, 2))
+			b.until("a", 1, 2)
+			b.until("a", 0, 1)
+		})
+	}
+	f("the old ones closed", true)
+	f("the old ones open", false)
+}
+
 func TestNumbersGoBack(t *testing.T) {
 	b := newBench(t)
 	p := newPublisher(t, "127.0.0.1:0", false, 0)
