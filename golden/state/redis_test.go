@@ -142,12 +142,18 @@ func TestReplicasBindOnce(t *testing.T) {
 	b.State.Affinity = s.state(plan.FailReject)
 	routers := [2]*router{serve(t, b), serve(t, b)}
 	const sessions, each = 50, 16
+	var late atomic.Bool // a binding may have been made whose maker did not hear of it
 	for n := range sessions {
 		var wg sync.WaitGroup
 		var engines sync.Map
 		for i := range each {
 			wg.Go(func() {
 				a := routers[i%2].chat(fmt.Sprint("s", n), "hello")
+				// A busy machine may let Redis miss its 100 ms; that is no answer.
+				for end := time.Now().Add(patience); a.code == "state_unavailable" && time.Now().Before(end); {
+					late.Store(true)
+					a = routers[i%2].chat(fmt.Sprint("s", n), "hello")
+				}
 				if a.status != http.StatusOK {
 					t.Errorf("got %+v", a)
 				}
@@ -165,7 +171,7 @@ func TestReplicasBindOnce(t *testing.T) {
 	for _, r := range routers {
 		assigned += r.metric(`shunt_affinity_total{outcome="assigned"}`)
 	}
-	if assigned != sessions {
+	if assigned > sessions || assigned < sessions && !late.Load() {
 		t.Errorf("%v bindings made, want %d", assigned, sessions)
 	}
 }
