@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -265,11 +266,11 @@ const closeTimeout = 5 * time.Second
 
 func (p *process) listen(ctx context.Context) ([]*endpoint, error) {
 	s := &p.plan.Body.Server
-	main, err := listen(ctx, "client", or(p.opts.Listen, s.Listen), p.server.Handler(), p.log)
+	main, err := listen(ctx, "client", cmp.Or(p.opts.Listen, s.Listen), p.server.Handler(), p.log)
 	if err != nil {
 		return nil, err
 	}
-	admin := or(p.opts.Admin, s.Admin)
+	admin := cmp.Or(p.opts.Admin, s.Admin)
 	if admin == "" || admin == "off" {
 		return []*endpoint{main}, nil
 	}
@@ -282,13 +283,6 @@ func (p *process) listen(ctx context.Context) ([]*endpoint, error) {
 		return nil, errors.Join(err, main.ln.Close())
 	}
 	return []*endpoint{main, second}, nil
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func (p *process) announce(all []*endpoint) {
