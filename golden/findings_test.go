@@ -286,6 +286,9 @@ func TestEveryCodeHasACase(t *testing.T) {
 		}
 	}
 	for _, e := range diag.Table() {
+		if strings.HasPrefix(string(e.Code), "SH06") {
+			continue // compiler/migrate has a test for each
+		}
 		if elsewhere[e.Code] == "" && !bytes.Contains(texts, fmt.Appendf(nil, "[%s]", e.Code)) {
 			t.Errorf("no golden case for %s, %s", e.Code, e.Title)
 		}

@@ -17,12 +17,12 @@ type Entry struct {
 
 // Table returns every code in ascending order. The slice is the caller's.
 func Table() []Entry {
-	return slices.Concat(inputCodes, shapeCodes, ruleCodes, analysisCodes, legacyCodes, planCodes)
+	return slices.Concat(inputCodes, shapeCodes, ruleCodes, analysisCodes, legacyCodes, planCodes, migrateCodes)
 }
 
 // Lookup returns the entry of a code, and false when there is none.
 func Lookup(code Code) (Entry, bool) {
-	for _, family := range [...][]Entry{inputCodes, shapeCodes, ruleCodes, analysisCodes, legacyCodes, planCodes} {
+	for _, family := range [...][]Entry{inputCodes, shapeCodes, ruleCodes, analysisCodes, legacyCodes, planCodes, migrateCodes} {
 		for _, e := range family {
 			if e.Code == code {
 				return e, true
