@@ -261,6 +261,7 @@ func TestEvaluationLimit(t *testing.T) {
 
 // TestEveryCodeHasACase looks for each code of the table in the wanted sections.
 func TestEveryCodeHasACase(t *testing.T) {
+	const signing = "golden/cli/sign.txtar"
 	elsewhere := map[diag.Code]string{
 		diag.Internal:        "no input leads to it",
 		diag.Interrupted:     "TestInterrupted",
@@ -268,6 +269,10 @@ func TestEveryCodeHasACase(t *testing.T) {
 		diag.TooManyRuns:     "it needs thousands of buckets",
 		diag.BadTokenizer:    "golden/cli/tokenizer.txtar; only the command reads tokenizers",
 		diag.NoTemplate:      "golden/cli/tokenizer.txtar",
+		diag.BadKey:          signing,
+		diag.Unsigned:        signing,
+		diag.BadSignature:    signing,
+		diag.WrongSignature:  signing,
 		diag.OtherShape:      "it needs thousands of mistakes; the walk explains all others",
 	}
 	var texts []byte

@@ -48,6 +48,7 @@ func compileCommand(s *streams) *cli.Command {
 			"Prints the digest and the file. Without -o the plan goes to standard output and findings to standard error.",
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the plan to `FILE`; - is standard output"},
+			signFlag(),
 		}, reportFlags(), inputFlags()),
 		Action: func(c *cli.Context) error { return compile(c, s) },
 	}
@@ -69,9 +70,19 @@ func compile(c *cli.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	if output == "" && c.IsSet("sign") {
+		return wrongUsage("--sign needs -o FILE, since the signature goes beside that file")
+	}
+	key, err := signKey(c, s)
+	if err != nil {
+		return err
+	}
 	written := rep.files()
 	if output != "" {
 		written = append(written, output)
+	}
+	if key != nil {
+		written = append(written, output+plan.SignatureSuffix)
 	}
 	if err := distinct(written, in.names()); err != nil {
 		return err
@@ -96,7 +107,7 @@ func compile(c *cli.Context, s *streams) error {
 		_, err := s.out.Write(data)
 		return err
 	}
-	if err := writeFile(output, data); err != nil {
+	if err := writePlan(output, data, key, s.err); err != nil {
 		return err
 	}
 	// A report in JSON on the same stream has to stay one document.

@@ -19,10 +19,10 @@ func verifyCommand(s *streams) *cli.Command {
 		Usage:     "check that a plan is one that shuntd serves",
 		UsageText: "shunt verify [OPTION]... plan.json",
 		Description: "Loads the plan as shuntd does: its format, its bytes, its digest and its values. - is standard input.\n" +
-			"Prints ok, the digest and the file.",
+			"With --verify-key the plan must also be signed. Prints ok, the digest and the file.",
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "digest", Usage: "demand that the plan has the digest `SHA256`, as sha256:..."},
-		}, reportFlags()),
+		}, verifyFlags(), reportFlags()),
 		Action: func(c *cli.Context) error { return verify(c, s) },
 	}
 }
@@ -47,13 +47,16 @@ func verify(c *cli.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	document, err := plan.Load(data)
-	var findings diag.List
+	findings, err := verifySignature(c, s, name, data)
 	if err != nil {
-		findings = diag.List{planFinding(name, err)}
+		return err
+	}
+	document, err := plan.Load(data)
+	if err != nil {
+		findings = append(findings, planFinding(name, err))
 	} else if want != "" && want != document.Digest {
 		f := diag.New(diag.PlanDigest, diag.Pos{File: name}, "/digest", fmt.Sprintf("the plan has the digest %s, not %s", document.Digest, want))
-		findings = diag.List{f}
+		findings = append(findings, f)
 	}
 	if err := rep.write(findings, linesOf(data)); err != nil {
 		return err

@@ -57,29 +57,29 @@ func command(stdout, stderr io.Writer, signals <-chan os.Signal) *cli.App {
 		ErrWriter:       stderr,
 		ExitErrHandler:  func(*cli.Context, error) {},
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`, made by shunt compile"},
+		Flags: append(planFlags(),
 			&cli.StringFlag{Name: "listen", Usage: "`HOST:PORT` instead of the plan's listen address, for this process only"},
 			&cli.StringFlag{Name: "admin", Usage: "`HOST:PORT` or \"off\" instead of the plan's admin address, for this process only"},
-		},
+		),
 		Commands: []*cli.Command{indexCommand(stderr, signals)},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usageError{fmt.Errorf("unexpected argument %q", c.Args().First())}
 			}
-			if c.String("plan") == "" {
-				return usageError{errors.New("--plan FILE is required")}
+			source, err := planSource(c)
+			if err != nil {
+				return err
 			}
 			if err := checkAddresses(c.String("listen"), c.String("admin")); err != nil {
 				return usageError{err}
 			}
 			return app.Run(c.Context, app.Options{
-				PlanFile: c.String("plan"),
-				Listen:   c.String("listen"),
-				Admin:    c.String("admin"),
-				Version:  version(),
-				Log:      stderr,
-				Signals:  signals,
+				Plan:    source,
+				Listen:  c.String("listen"),
+				Admin:   c.String("admin"),
+				Version: version(),
+				Log:     stderr,
+				Signals: signals,
 			})
 		},
 	}
@@ -95,28 +95,62 @@ func indexCommand(stderr io.Writer, signals <-chan os.Signal) *cli.Command {
 			"Routers whose plan names it under state.prefix.remote share it. SIGHUP reads the plan again.",
 		HideHelpCommand: true,
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`, made by shunt compile"},
+		Flags: append(planFlags(),
 			&cli.StringFlag{Name: "listen", Usage: "`HOST:PORT` of the service", Value: "127.0.0.1:50051"},
 			&cli.StringFlag{Name: "metrics", Usage: "`HOST:PORT` of /metrics and /healthz", DefaultText: "none"},
 			&cli.IntFlag{Name: "max-blocks", Usage: "`NUMBER` of blocks that the index holds", Value: 10 << 20},
 			&cli.IntFlag{Name: "max-inflight", Usage: "`NUMBER` of queries at a time", Value: 32},
-		},
+		),
 		Action: func(c *cli.Context) error {
 			switch {
 			case c.Args().Present():
 				return usageError{fmt.Errorf("unexpected argument %q", c.Args().First())}
-			case c.String("plan") == "":
-				return usageError{errors.New("--plan FILE is required")}
 			case c.Int("max-blocks") < 1 || c.Int("max-inflight") < 1:
 				return usageError{errors.New("--max-blocks and --max-inflight are at least 1")}
 			}
+			source, err := planSource(c)
+			if err != nil {
+				return err
+			}
 			return app.Index(c.Context, app.IndexOptions{
-				PlanFile: c.String("plan"), Listen: c.String("listen"), Metrics: c.String("metrics"),
+				Plan: source, Listen: c.String("listen"), Metrics: c.String("metrics"),
 				MaxBlocks: c.Int("max-blocks"), MaxInflight: c.Int("max-inflight"), Log: stderr, Signals: signals,
 			})
 		},
 	}
+}
+
+// planFlags say which plan is served.
+func planFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`, made by shunt compile"},
+		&cli.StringSliceFlag{Name: "verify-key", Usage: "serve only plans that are signed by the public key in `FILE`; repeat it to accept any of several"},
+		&cli.StringFlag{Name: "signature", Usage: "the signature is in `FILE`", DefaultText: "the plan's name and " + plan.SignatureSuffix},
+	}
+}
+
+// planSource reads the options of planFlags. The keys are read once: a reload
+// takes another plan, not another signer.
+func planSource(c *cli.Context) (app.PlanSource, error) {
+	s := app.PlanSource{File: c.String("plan"), Signature: c.String("signature")}
+	if s.File == "" {
+		return s, usageError{errors.New("--plan FILE is required")}
+	}
+	for _, name := range c.StringSlice("verify-key") {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return s, fmt.Errorf("--verify-key: %w", err)
+		}
+		key, err := plan.ParseVerifyKey(data)
+		if err != nil {
+			return s, fmt.Errorf("--verify-key %s: %w", name, err)
+		}
+		s.Keys = append(s.Keys, key)
+	}
+	if s.Signature != "" && len(s.Keys) == 0 {
+		return s, usageError{errors.New("--signature needs --verify-key")}
+	}
+	return s, nil
 }
 
 // checkAddresses judges the addresses that replace the plan's.

@@ -16,13 +16,25 @@ type Entry struct {
 }
 
 // Table returns every code in ascending order. The slice is the caller's.
-func Table() []Entry {
-	return slices.Concat(inputCodes, shapeCodes, ruleCodes, analysisCodes, legacyCodes, planCodes, migrateCodes)
+func Table() []Entry { return slices.Concat(families()...) }
+
+// families lists the tables of codes in ascending order, one a line.
+func families() [][]Entry {
+	return [][]Entry{
+		inputCodes,
+		shapeCodes,
+		ruleCodes,
+		analysisCodes,
+		legacyCodes,
+		planCodes,
+		migrateCodes,
+		signCodes,
+	}
 }
 
 // Lookup returns the entry of a code, and false when there is none.
 func Lookup(code Code) (Entry, bool) {
-	for _, family := range [...][]Entry{inputCodes, shapeCodes, ruleCodes, analysisCodes, legacyCodes, planCodes, migrateCodes} {
+	for _, family := range families() {
 		for _, e := range family {
 			if e.Code == code {
 				return e, true

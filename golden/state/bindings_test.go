@@ -77,7 +77,7 @@ func TestMissingSecretStopsTheStart(t *testing.T) {
 		write(t, file, b)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		err := app.Run(ctx, app.Options{PlanFile: file, Log: io.Discard, Signals: make(chan os.Signal)})
+		err := app.Run(ctx, app.Options{Plan: app.PlanSource{File: file}, Log: io.Discard, Signals: make(chan os.Signal)})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", url, err)
 		}

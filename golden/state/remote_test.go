@@ -45,7 +45,7 @@ func (x *indexServer) start() {
 	started := make(chan struct{})
 	go func() {
 		x.done <- app.Index(context.Background(), app.IndexOptions{
-			PlanFile: x.file, Listen: x.addr, Metrics: "127.0.0.1:0", MaxBlocks: 1 << 16, Log: io.Discard, Signals: x.signals,
+			Plan: app.PlanSource{File: x.file}, Listen: x.addr, Metrics: "127.0.0.1:0", MaxBlocks: 1 << 16, Log: io.Discard, Signals: x.signals,
 			Started: func(listen, metrics string) {
 				x.addr, x.metrics = listen, "http://"+metrics
 				close(started)

@@ -228,7 +228,7 @@ func serve(t *testing.T, b *plan.Body) *router {
 	started := make(chan struct{})
 	go func() {
 		r.done <- app.Run(context.Background(), app.Options{
-			PlanFile: r.file, Log: r.log, Signals: r.signals,
+			Plan: app.PlanSource{File: r.file}, Log: r.log, Signals: r.signals,
 			Started: func(listen, admin string) {
 				r.url, r.admin = "http://"+listen, "http://"+admin
 				close(started)

@@ -21,10 +21,10 @@ import (
 	"shunt/schema/plan"
 )
 
-// Options are what a process is started with. PlanFile, Log and Signals are
+// Options are what a process is started with. Plan, Log and Signals are
 // required.
 type Options struct {
-	PlanFile string
+	Plan PlanSource
 	// Listen and Admin replace the plan's addresses if not empty; "off" closes
 	// the admin listener.
 	Listen, Admin string
@@ -61,7 +61,7 @@ type process struct {
 // everything that it started has ended. A plan that cannot be served is an
 // error, as are requests that had to be cut at the end.
 func Run(ctx context.Context, o Options) error {
-	document, data, err := readPlan(o.PlanFile)
+	document, data, err := o.Plan.read()
 	if err != nil {
 		return err
 	}
@@ -87,18 +87,6 @@ func Run(ctx context.Context, o Options) error {
 	defer p.mu.Unlock()
 	p.routing.Close()
 	return err
-}
-
-func readPlan(name string) (*plan.Document, []byte, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, nil, fmt.Errorf("plan: %w", err)
-	}
-	document, err := plan.Load(data)
-	if err != nil {
-		return nil, nil, fmt.Errorf("plan %s: %w", name, err)
-	}
-	return document, data, nil
 }
 
 // install puts a plan into force. Everything that can fail happens before the
@@ -191,7 +179,7 @@ var errRestart = errors.New("server.listen, server.admin and server.log.format c
 func (p *process) reload(context.Context) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next, data, err := readPlan(p.opts.PlanFile)
+	next, data, err := p.opts.Plan.read()
 	switch {
 	case err != nil:
 	case next.Digest == p.plan.Digest:

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestServesReloadsAndDrains(t *testing.T) {
 	engine := startEngine(t, "a")
 	file := writePlan(t, "", engine.URL(), nil)
-	p := start(t, app.Options{PlanFile: file})
+	p := start(t, app.Options{Plan: app.PlanSource{File: file}})
 	if got := p.chat(t); got != http.StatusOK {
 		t.Fatalf("chat: status %d", got)
 	}
@@ -50,7 +50,7 @@ func TestServesReloadsAndDrains(t *testing.T) {
 func TestARefusedPlanLeavesTheOldOneInForce(t *testing.T) {
 	engine := startEngine(t, "a")
 	file := writePlan(t, "", engine.URL(), nil)
-	p := start(t, app.Options{PlanFile: file})
+	p := start(t, app.Options{Plan: app.PlanSource{File: file}})
 	before := p.digest(t)
 	f := func(write func()) {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestARefusedPlanLeavesTheOldOneInForce(t *testing.T) {
 func TestHangUpReloads(t *testing.T) {
 	engine := startEngine(t, "a")
 	file := writePlan(t, "", engine.URL(), nil)
-	p := start(t, app.Options{PlanFile: file})
+	p := start(t, app.Options{Plan: app.PlanSource{File: file}})
 	before := p.digest(t)
 	writePlan(t, file, engine.URL(), func(s *plan.Server) { s.MaxBodyBytes = 3 << 20 })
 	p.signals <- syscall.SIGHUP
@@ -92,7 +92,7 @@ func TestReloadsFailNoRequest(t *testing.T) {
 		bodies[i].Models[0].Buckets[0].Groups.Plain.WorkerIDs = &[]string{id}
 	}
 	file := sealPlan(t, "", bodies[0])
-	p := start(t, app.Options{PlanFile: file})
+	p := start(t, app.Options{Plan: app.PlanSource{File: file}})
 	done := make(chan struct{})
 	var clients sync.WaitGroup
 	for n := range 4 {
@@ -158,9 +158,9 @@ func TestReloadSignalDoesNotHurryTheDrain(t *testing.T) {
 	if err := engine.Inject(enginetest.Fault{Kind: enginetest.Slow, Delay: 50 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, app.Options{PlanFile: writePlan(t, "", engine.URL(), func(s *plan.Server) {
+	p := start(t, app.Options{Plan: app.PlanSource{File: writePlan(t, "", engine.URL(), func(s *plan.Server) {
 		s.DrainDelayMS, s.DrainTimeoutMS = 50, 20_000
-	})})
+	})}})
 	status := make(chan int, 1)
 	go func() {
 		resp, err := p.client.Post(p.url+"/v1/chat/completions", "application/json", strings.NewReader(chatBody))
@@ -200,7 +200,7 @@ func TestReloadSignalDoesNotHurryTheDrain(t *testing.T) {
 func TestReadinessFallsFirst(t *testing.T) {
 	engine := startEngine(t, "a")
 	file := writePlan(t, "", engine.URL(), func(s *plan.Server) { s.DrainDelayMS = 60_000 })
-	p := start(t, app.Options{PlanFile: file})
+	p := start(t, app.Options{Plan: app.PlanSource{File: file}})
 	if got := p.get(t, p.url+"/readyz"); got != http.StatusOK {
 		t.Fatalf("readyz: %d", got)
 	}
@@ -224,7 +224,7 @@ func TestRequestsOutlivingTheDrainAreCutAndSaidSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := writePlan(t, "", engine.URL(), func(s *plan.Server) { s.DrainTimeoutMS = 50 })
-	p := start(t, app.Options{PlanFile: file})
+	p := start(t, app.Options{Plan: app.PlanSource{File: file}})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		resp, err := p.client.Post(p.url+"/v1/chat/completions", "application/json", strings.NewReader(chatBody))
@@ -249,7 +249,7 @@ func TestAStreamThatTheDrainCutsIsNoClientThatLeft(t *testing.T) {
 		}
 		file := writePlan(t, "", engine.URL(), func(s *plan.Server) { s.DrainTimeoutMS = 50 })
 		log := new(logLines)
-		p := start(t, app.Options{PlanFile: file, Log: log})
+		p := start(t, app.Options{Plan: app.PlanSource{File: file}, Log: log})
 		var wg sync.WaitGroup
 		answered := make(chan struct{})
 		wg.Go(func() {
@@ -306,13 +306,13 @@ func TestStartFailures(t *testing.T) {
 			t.Errorf("got %v, want a part %q", err, want)
 		}
 	}
-	f(app.Options{PlanFile: filepath.Join(t.TempDir(), "none.json")}, "no such file")
+	f(app.Options{Plan: app.PlanSource{File: filepath.Join(t.TempDir(), "none.json")}}, "no such file")
 	bad := filepath.Join(t.TempDir(), "bad.json")
 	overwrite(t, bad, []byte(`{"format":"shunt.plan/2"}`))
-	f(app.Options{PlanFile: bad}, "shunt.plan/2")
+	f(app.Options{Plan: app.PlanSource{File: bad}}, "shunt.plan/2")
 	good := writePlan(t, "", engine.URL(), nil)
-	f(app.Options{PlanFile: good, Listen: "256.0.0.1:0"}, "client listener")
-	f(app.Options{PlanFile: good, Admin: "0.0.0.0:0"}, "not a loopback address")
+	f(app.Options{Plan: app.PlanSource{File: good}, Listen: "256.0.0.1:0"}, "client listener")
+	f(app.Options{Plan: app.PlanSource{File: good}, Admin: "0.0.0.0:0"}, "not a loopback address")
 }
 
 // process is a running app.

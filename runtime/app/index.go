@@ -24,12 +24,12 @@ import (
 	"shunt/schema/plan"
 )
 
-// IndexOptions are what an index process is started with. PlanFile, Listen, Log
+// IndexOptions are what an index process is started with. Plan, Listen, Log
 // and Signals are required.
 type IndexOptions struct {
-	// PlanFile tells the engines: those of every model that has a cache-aware
+	// Plan tells the engines: those of every model that has a cache-aware
 	// policy.
-	PlanFile string
+	Plan PlanSource
 	// Listen is the host:port of the gRPC service, and Metrics that of /metrics
 	// and /healthz, if not empty.
 	Listen, Metrics string
@@ -60,7 +60,7 @@ type indexProcess struct {
 // Index serves the prefix index of a plan's engines to several routers, until a
 // signal ends it or ctx is done.
 func Index(ctx context.Context, o IndexOptions) error {
-	document, _, err := readPlan(o.PlanFile)
+	document, _, err := o.Plan.read()
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (p *indexProcess) wait(ctx context.Context, failed <-chan error) error {
 			if sig != syscall.SIGHUP {
 				return nil
 			}
-			document, _, err := readPlan(p.o.PlanFile)
+			document, _, err := p.o.Plan.read()
 			if err == nil {
 				err = p.follow(&document.Body)
 			}

@@ -14,10 +14,16 @@ const (
 	CodeDigest       = "SH0507" // the digest is not that of the body
 	CodeValue        = "SH0508" // a value that the format forbids
 	CodeReference    = "SH0509" // a name that refers to nothing, or to the wrong thing
+
+	CodeKey           = "SH0901" // a key file that is none, or of another kind
+	CodeUnsigned      = "SH0902" // no signature where one is demanded
+	CodeSignatureForm = "SH0903" // a signature file that is none
+	CodeSignature     = "SH0904" // the signature of another plan, or by another key
 )
 
 // Error says why a plan is refused. Either Line and Column (1-based, in bytes)
-// or Pointer may be missing, never both, except for a document that is empty.
+// or Pointer may be missing; both are for a document that is empty, and for keys
+// and signatures.
 type Error struct {
 	Code         string
 	Pointer      string
