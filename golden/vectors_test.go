@@ -20,6 +20,7 @@ func vectorFiles() map[string]func(*testing.T, []byte) []string {
 		"cache.json":      runCache,
 		"config.json":     runConfigs,
 		"groups.json":     runGroups,
+		"legacy.json":     runLegacy,
 		"limits.json":     runLimits,
 		"load.json":       runScenarios,
 		"lookup.json":     runLookups,
@@ -45,6 +46,7 @@ func vectorIDs() []string {
 		{131, 143}, // sessions and the store of bindings
 		{144, 150}, // round robin and load-based
 		{151, 159}, // sticky
+		{160, 169}, // the buckets that are migrated from
 	} {
 		for n := r[0]; n <= r[1]; n++ {
 			ids = append(ids, fmt.Sprintf("V%d", n))
