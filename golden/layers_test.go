@@ -41,7 +41,7 @@ func layers() []layer {
 		{"compiler/lower", []string{"schema/plan", "compiler/config", "compiler/diag", "compiler/source"}},
 		{"compiler/migrate/argv", []string{"compiler/diag"}},
 		{"compiler/migrate/bucketfile", []string{"compiler/diag"}},
-		{"compiler/migrate/flags", []string{"compiler/migrate/argv", "compiler/diag"}},
+		{"compiler/migrate/flags", []string{"schema/plan", "compiler/migrate/argv", "compiler/diag"}},
 		{"compiler/migrate", []string{"schema/plan", "compiler", "compiler/"}},
 		{"compiler/plandiff", []string{"schema/plan"}},
 		{"compiler/report", []string{"schema/plan", "compiler/diag"}},

@@ -39,7 +39,8 @@ func (c Code) Failure() bool { return len(c) == 6 && c[:4] == "SH00" }
 
 // Pos is a place in an input. Line and Column start at 1, Column counts bytes,
 // and Offset is the byte offset in the file. Line 0 means that only the file
-// is known, and an empty File that nothing is.
+// is known, and an empty File that nothing is. An element of a command line has
+// no line, and its column is its number from 1.
 type Pos struct {
 	File         string
 	Line, Column int
@@ -50,11 +51,13 @@ type Pos struct {
 func (p Pos) Known() bool { return p.Line > 0 }
 
 // String returns file:line:column, as much of it as is known, and "-" for the
-// zero position.
+// zero position. An element of a command line is its number, as in argv 7.
 func (p Pos) String() string {
 	switch {
 	case p.File == "" && p.Line == 0:
 		return "-"
+	case p.Line == 0 && p.Column > 0:
+		return fmt.Sprintf("%s %d", p.File, p.Column)
 	case p.Line == 0:
 		return p.File
 	case p.Column == 0:

@@ -54,6 +54,7 @@ func TestPosString(t *testing.T) {
 	}
 	f(diag.Pos{}, "-")
 	f(diag.Pos{File: "a.yaml"}, "a.yaml")
+	f(diag.Pos{File: "argv", Column: 7}, "argv 7")
 	f(diag.Pos{File: "a.yaml", Line: 3}, "a.yaml:3")
 	f(diag.Pos{File: "a.yaml", Line: 3, Column: 7}, "a.yaml:3:7")
 }
