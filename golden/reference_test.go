@@ -67,6 +67,10 @@ func referenceDefaults() map[string]shown {
 	add("#Bucket.rank", conf.DefaultRank, "models", 0, "buckets", 0, "rank")
 	stateDefaults(m, add, ms)
 	modelDefaults(add)
+	m["#Model.tokenizer"], m["#Tokenizer.engine"] = shown{text: "none"}, shown{text: "none"}
+	forward := m["#Tokenizer.forward_input_ids"]
+	forward.text = fmt.Sprintf("`%t`, with engine `false`", conf.DefaultForwardInputIDs)
+	m["#Tokenizer.forward_input_ids"] = forward
 	policy, text := map[string]any{"type": conf.DefaultPolicyType}, "`{type: "+conf.DefaultPolicyType+"}`"
 	m["#Defaults.policy"] = shown{at: []any{"models", 0, "defaults", "policy"}, value: policy, text: text}
 	m["#Defaults.decode_policy"] = shown{at: []any{"models", 1, "defaults", "decode_policy"}, value: policy, text: text}
@@ -96,6 +100,9 @@ func stateDefaults(m map[string]shown, add adder, ms func(int64) string) {
 		d.shared = true
 		m[name] = d
 	}
+	shared("#EngineTokenizer.timeout", ms(conf.DefaultTokenizeTimeoutMS), "models", 2, "tokenizer", "engine", "timeout")
+	shared("#EngineTokenizer.max_inflight", conf.DefaultTokenizeInflight, "models", 2, "tokenizer", "engine", "max_inflight")
+	shared("#EngineTokenizer.max_body", fmt.Sprintf("%dMiB", conf.DefaultTokenizeBody>>20), "models", 2, "tokenizer", "engine", "max_body")
 	shared("#PrefixState.remote.query_timeout", ms(conf.DefaultQueryTimeoutMS), "state", "prefix", "remote", "query_timeout")
 	shared("#PrefixState.remote.max_inflight", conf.DefaultQueryInflight, "state", "prefix", "remote", "max_inflight")
 	shared("#AffinityState.redis.on_failure", conf.DefaultOnFailure, "state", "affinity", "redis", "on_failure")
@@ -228,8 +235,8 @@ func schemaFields(t *testing.T) map[string]int {
 }
 
 // minimal is a configuration of required fields: a model of plain engines with a
-// bucket, a model of pairs without, and two models that need state, in this
-// process or shared.
+// bucket, a model of pairs without, and two models that need state and tokens, in
+// this process or shared.
 func minimal(shared bool) map[string]any {
 	type m = map[string]any
 	engine := func(id, role string) any { return m{"id": id, "url": "http://" + id, "role": role} }
@@ -249,6 +256,7 @@ func minimal(shared bool) map[string]any {
 	slo["ttft_slo"] = "slo_first"
 	out := m{"version": 1, "models": []any{plain, model("pd", engine("p", "prefill"), engine("d", "decode")), tuned, slo}}
 	if shared {
+		tuned["tokenizer"] = m{"engine": m{}}
 		out["state"] = m{"prefix": m{"remote": m{"endpoint": "http://index:1"}}, "affinity": m{"redis": m{"url": "env:REDIS"}}}
 	}
 	return out

@@ -21,7 +21,7 @@ func checkTokenizers(r *compiler.Result) {
 	}
 	for i := range r.Plan.Body.Models {
 		m := &r.Plan.Body.Models[i]
-		if m.Tokenizer == nil || len(m.Requires.Tokens) == 0 {
+		if m.Tokenizer == nil || m.Tokenizer.Engine != nil || len(m.Requires.Tokens) == 0 {
 			continue
 		}
 		path := fmt.Sprintf("/models/%d/tokenizer/path", i)

@@ -104,18 +104,28 @@ func ruleServerRanges(r *rules) {
 	if a := r.cfg.State.Affinity; a != nil {
 		list = append(list, durationAt{"/state/affinity/idle", a.Idle, 1, 1, day365}, durationAt{"/state/affinity/sweep", a.Sweep, 1, 1, day365})
 	}
+	r.size("/server/max_body", s.MaxBody)
 	for _, m := range r.models {
 		list = append(list, durationAt{m.at + "/breaker/cool_down", m.Breaker.CoolDown, 1, 1, day365})
+		if t := m.Tokenizer; t != nil && t.Engine != nil {
+			list = append(list, durationAt{m.at + "/tokenizer/engine/timeout", t.Engine.Timeout, 1, 1, day365})
+			r.size(m.at+"/tokenizer/engine/max_body", t.Engine.MaxBody)
+		}
 	}
 	for _, d := range list {
 		if n := d.ms(); (n < d.low || n > d.high) && r.intact(d.path) {
 			r.add(diag.OutOfRange, d.path, fmt.Sprintf("%s is outside %s to %s", *d.value, words(d.low), words(d.high)))
 		}
 	}
-	if s.MaxBody != nil && r.intact("/server/max_body") {
-		if n := s.MaxBody.Bytes(); n < plan.MinBodyBytes || n > plan.MaxBodyBytes {
-			r.add(diag.OutOfRange, "/server/max_body", fmt.Sprintf("%s is outside 1KiB to 1GiB", *s.MaxBody))
-		}
+}
+
+// size holds the size of a body to its range.
+func (r *rules) size(path string, s *config.Size) {
+	if s == nil || !r.intact(path) {
+		return
+	}
+	if n := s.Bytes(); n < plan.MinBodyBytes || n > plan.MaxBodyBytes {
+		r.add(diag.OutOfRange, path, fmt.Sprintf("%s is outside 1KiB to 1GiB", *s))
 	}
 }
 

@@ -107,8 +107,13 @@ func (r *rules) unreadOfModel(m *modelAt) {
 	if m.Affinity.RoutingKey != nil && !m.runs(sticky) {
 		r.unread(m.at+"/affinity/routing_key_header", "no policy of the model is sticky")
 	}
-	if m.Tokenizer != nil && !config.Or(m.Tokenizer.ForwardInputIDs, config.DefaultForwardInputIDs) && !m.needsTokens() {
-		r.unread(m.at+"/tokenizer", "ids are not forwarded, no bucket has a bound, and no policy is cache_aware")
+	if t := m.Tokenizer; t != nil && !m.needsTokens() {
+		switch {
+		case t.Engine != nil:
+			r.unread(m.at+"/tokenizer", "engines are asked where a bucket has a bound or a policy is cache_aware, and there is none")
+		case !t.Forwards():
+			r.unread(m.at+"/tokenizer", "ids are not forwarded, no bucket has a bound, and no policy is cache_aware")
+		}
 	}
 	for i := range m.buckets() {
 		b := &m.buckets()[i]

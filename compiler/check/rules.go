@@ -23,7 +23,7 @@ func Rules(t *source.Tree, c *config.Config, shape diag.List) diag.List {
 		ruleOneKind, ruleMembership, ruleRepeatedLabels, ruleLimitOrder, ruleRuns,
 		rulePolicyStage, rulePolicyTuning, ruleDefaults,
 		ruleAddresses, ruleServerRanges, ruleTimeoutOrder,
-		ruleStateServices, ruleSampling, ruleUnread, ruleCacheSignal, ruleTargets, rulePolling,
+		ruleStateServices, ruleTokenizer, ruleSampling, ruleUnread, ruleCacheSignal, ruleTargets, rulePolling,
 		ruleLengthGaps, rulePeakGaps, ruleShadowed, ruleReach, rulePairs, rulePairLabels, ruleAdmission,
 	} {
 		rule(r)

@@ -55,11 +55,24 @@ type Model struct {
 	Buckets *[]Bucket `json:"buckets"`
 }
 
-// Tokenizer is where the tokenizer of a model is. Path is a folder or a
-// tokenizer.json.
+// Tokenizer is who turns prompts into tokens: exactly one of Path and Engine is
+// written. Path is a folder or a tokenizer.json.
 type Tokenizer struct {
-	Path            string `json:"path"`
-	ForwardInputIDs *bool  `json:"forward_input_ids"`
+	Path            *string          `json:"path"`
+	Engine          *EngineTokenizer `json:"engine"`
+	ForwardInputIDs *bool            `json:"forward_input_ids"`
+}
+
+// Forwards reports whether ids are sent along to engines.
+func (t *Tokenizer) Forwards() bool {
+	return Or(t.ForwardInputIDs, DefaultForwardInputIDs && t.Engine == nil)
+}
+
+// EngineTokenizer is how engines are asked to tokenize.
+type EngineTokenizer struct {
+	Timeout     *Duration `json:"timeout"`
+	MaxInflight *int64    `json:"max_inflight"`
+	MaxBody     *Size     `json:"max_body"`
 }
 
 // Sampling is what a model allows requests to choose, by parameter.

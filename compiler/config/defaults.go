@@ -60,8 +60,15 @@ const (
 	DefaultOnFailure = "fallback"
 
 	// DefaultForwardInputIDs spares engines the tokenization where it provably
-	// gives the same ids.
+	// gives the same ids. It holds where the router tokenizes: ids that come from
+	// an engine are worth asking for only if something routes by them.
 	DefaultForwardInputIDs = true
+	// DefaultTokenizeTimeoutMS is what a request waits for an engine's ids at most.
+	DefaultTokenizeTimeoutMS = 500
+	// DefaultTokenizeInflight bounds the questions of a model.
+	DefaultTokenizeInflight = 32
+	// DefaultTokenizeBody is the largest body that an engine is asked about.
+	DefaultTokenizeBody = 1 << 20
 	// DefaultConflict holds clients to what the model allows.
 	DefaultConflict = "reject"
 	// DefaultSessionHeader and DefaultRoutingKeyHeader are those of older routers.

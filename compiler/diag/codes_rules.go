@@ -144,8 +144,8 @@ var ruleCodes = []Entry{
 		Hint:        "Use fewer buckets, or ranges that are disjoint or nested.",
 	},
 	{
-		Code: OneService, Severity: Error, Title: "state that is not exactly one of two services",
-		Explanation: "state.prefix is either an index in each router or a remote one, and bindings are kept either in memory or in Redis. Both together, or a prefix section with neither, would leave open which one is meant.",
+		Code: OneService, Severity: Error, Title: "not exactly one of two services",
+		Explanation: "state.prefix is either an index in each router or a remote one, bindings are kept either in memory or in Redis, and prompts are tokenized either by the router or by the engines. Both together, or a section with neither, would leave open which one is meant.",
 		Hint:        "Keep one of the two.",
 	},
 	{

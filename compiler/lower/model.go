@@ -11,12 +11,24 @@ func tokenizer(t *config.Tokenizer, e *element) *plan.Tokenizer {
 	if t == nil {
 		return nil
 	}
-	e.note(true, "tokenizer/path", "tokenizer/path")
-	e.note(t.ForwardInputIDs != nil, "tokenizer/forward_input_ids", "tokenizer/forward_input_ids")
-	return &plan.Tokenizer{
-		Path:            e.tracer.resolve(e.from+"/tokenizer/path", t.Path),
-		ForwardInputIDs: config.Or(t.ForwardInputIDs, config.DefaultForwardInputIDs),
+	out := new(plan.Tokenizer)
+	if t.Path != nil {
+		e.note(true, "tokenizer/path", "tokenizer/path")
+		out.Path = e.tracer.resolve(e.from+"/tokenizer/path", *t.Path)
 	}
+	if a := t.Engine; a != nil {
+		e.note(a.Timeout != nil, "tokenizer/engine/timeout_ms", "tokenizer/engine/timeout")
+		e.note(a.MaxInflight != nil, "tokenizer/engine/max_inflight", "tokenizer/engine/max_inflight")
+		e.note(a.MaxBody != nil, "tokenizer/engine/max_body_bytes", "tokenizer/engine/max_body")
+		out.Engine = &plan.EngineTokenizer{
+			TimeoutMS:    config.MSOr(a.Timeout, config.DefaultTokenizeTimeoutMS),
+			MaxInflight:  config.Or(a.MaxInflight, config.DefaultTokenizeInflight),
+			MaxBodyBytes: config.BytesOr(a.MaxBody, config.DefaultTokenizeBody),
+		}
+	}
+	e.note(t.ForwardInputIDs != nil, "tokenizer/forward_input_ids", "tokenizer/forward_input_ids")
+	out.ForwardInputIDs = t.Forwards()
+	return out
 }
 
 // sampling puts the parameters into the order in which requests get them.

@@ -37,7 +37,12 @@ func writeSettings(w io.Writer, m *plan.Model) {
 		if !t.ForwardInputIDs {
 			forwarded = "not forwarded"
 		}
-		fmt.Fprintf(w, "  tokenizer %s, ids %s\n", t.Path, forwarded)
+		if e := t.Engine; e != nil {
+			fmt.Fprintf(w, "  engines tokenize, asked for up to %s, %d at a time, bodies up to %d bytes; ids %s\n",
+				duration(e.TimeoutMS), e.MaxInflight, e.MaxBodyBytes, forwarded)
+		} else {
+			fmt.Fprintf(w, "  tokenizer %s, ids %s\n", t.Path, forwarded)
+		}
 	}
 	if s := m.Sampling; s != nil {
 		fmt.Fprintf(w, "  sampling %s, other values: %s\n", strings.Join(params(s), ", "), s.Conflict)

@@ -257,8 +257,9 @@ func serve(t *testing.T, b *plan.Body) *router {
 
 // answer is what a chat led to.
 type answer struct {
-	status                   int
-	engine, reason, code, in string
+	status               int
+	engine, reason, code string
+	in, why              string // where the input length came from, and why it is an estimate
 }
 
 // decisionPart reads one field of the decision header.
@@ -305,7 +306,7 @@ func (r *router) chat(session string, contents ...string) answer {
 	d := resp.Header.Get("X-Shunt-Decision")
 	return answer{
 		status: resp.StatusCode, engine: decisionPart(d, "plain"), reason: decisionPart(d, "plain-reason"),
-		in: decisionPart(d, "input-source"), code: resp.Header.Get("X-Router-Error-Code"),
+		in: decisionPart(d, "input-source"), why: decisionPart(d, "input-reason"), code: resp.Header.Get("X-Router-Error-Code"),
 	}
 }
 

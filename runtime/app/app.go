@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) error {
 	set := metrics.NewSet()
 	owner := newOwner(ctx, p.log)
 	defer owner.end()
-	p.services = newServices(p.log, set, owner)
+	p.services = newServices(p.log, set, owner, p.fleet)
 	defer p.services.close()
 	meters := server.NewMeters(set, p.fleet)
 	p.forwarder = forward.New(forward.Options{Log: p.log, Observer: meters})

@@ -70,7 +70,7 @@ func Index(ctx context.Context, o IndexOptions) error {
 	}
 	p.log = newLog(o.Log, document.Body.Server.Log, new(slog.LevelVar))
 	p.owner = newOwner(ctx, p.log)
-	p.s = newServices(p.log, p.set, p.owner)
+	p.s = newServices(p.log, p.set, p.owner, p.fleet)
 	defer p.fleet.Close()
 	defer p.owner.end()
 	defer p.s.close()

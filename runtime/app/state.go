@@ -34,6 +34,7 @@ type services struct {
 	log   *slog.Logger
 	set   *metrics.Set
 	owner *owner
+	fleet *fleet.Fleet
 	// http asks engines for descriptions and loads.
 	http  *http.Client
 	table load.Table
@@ -84,9 +85,9 @@ func (r *running[F]) end() {
 	}
 }
 
-func newServices(log *slog.Logger, set *metrics.Set, o *owner) *services {
+func newServices(log *slog.Logger, set *metrics.Set, o *owner, f *fleet.Fleet) *services {
 	s := &services{
-		log: log, set: set, owner: o, models: make(map[string]*modelState),
+		log: log, set: set, owner: o, fleet: f, models: make(map[string]*modelState),
 		http: &http.Client{Transport: &http.Transport{
 			MaxIdleConnsPerHost: 2, IdleConnTimeout: 4 * time.Second, ResponseHeaderTimeout: 5 * time.Second,
 		}},
@@ -302,6 +303,9 @@ func (d *draft) commit(f *fleet.Fleet) (retire func()) {
 			if old.source != now.source {
 				old.source.end()
 			}
+			if old.tokenizer != now.tokenizer {
+				old.tokenizer.end()
+			}
 		}
 	}
 }
@@ -318,6 +322,7 @@ func (s *services) close() {
 		m.loads.end()
 		m.events.end()
 		m.source.end()
+		m.tokenizer.end()
 	}
 	if s.bindings != nil {
 		s.bindings.close()

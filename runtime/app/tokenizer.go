@@ -2,19 +2,31 @@ package app
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"shunt/runtime/prepare"
 	"shunt/runtime/server"
 	"shunt/runtime/tokens"
+	"shunt/runtime/tokens/ask"
 	"shunt/schema/plan"
 )
 
-// tokenizer is a loaded model of tokens, shared by all that name the same path.
+// tokenizer is a loaded model of tokens, shared by all that name the same path, or
+// the engines of one model that are asked.
 type tokenizer struct {
 	path  string
 	model *tokens.Model
+
+	engines *ask.Client
+	client  *http.Client
+}
+
+func (t *tokenizer) end() {
+	if t != nil && t.client != nil {
+		t.client.CloseIdleConnections()
+	}
 }
 
 // tokenizer loads what a model needs to tokenize, unless it is loaded.
@@ -22,10 +34,14 @@ func (d *draft) tokenizer(m *plan.Model, n *modelState) error {
 	if m.Tokenizer == nil || len(m.Requires.Tokens) == 0 {
 		return nil
 	}
+	if m.Tokenizer.Engine != nil {
+		n.tokenizer = d.s.ask(m)
+		return nil
+	}
 	path := m.Tokenizer.Path
 	for _, all := range []map[string]*modelState{d.models, d.s.models} {
 		for _, other := range all {
-			if other.tokenizer != nil && other.tokenizer.path == path {
+			if other.tokenizer != nil && other.tokenizer.model != nil && other.tokenizer.path == path {
 				n.tokenizer = other.tokenizer
 				return nil
 			}
@@ -53,7 +69,7 @@ func (d *draft) served(m *plan.Model) *server.Model {
 		out.SessionHeader, out.RoutingKeyHeader = a.SessionID, a.RoutingKey
 	}
 	if t := d.models[m.ID].tokenizer; t != nil {
-		out.Tokenizer = &prepare.Tokenizer{Model: t.model, Limit: d.s.tokens, Forward: m.Tokenizer.ForwardInputIDs}
+		out.Tokenizer = &prepare.Tokenizer{Model: t.model, Engines: t.engines, Limit: d.s.tokens, Forward: m.Tokenizer.ForwardInputIDs}
 	}
 	return out
 }

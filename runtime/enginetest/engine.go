@@ -257,7 +257,7 @@ func (e *Engine) routes() http.Handler {
 	mux.HandleFunc("POST /v1/completions", e.generating(completions{}))
 	mux.HandleFunc("POST /generate", e.generating(native{}))
 	mux.HandleFunc("POST /abort_request", e.abortRequest)
-	mux.HandleFunc("POST /tokenize", e.tokenize)
+	mux.HandleFunc("POST /tokenize", e.introspecting(e.tokenize))
 	mux.HandleFunc("/flush_cache", e.flushCache)
 	for path, h := range map[string]http.HandlerFunc{
 		"/health":          e.health,

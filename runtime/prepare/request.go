@@ -44,6 +44,9 @@ type Request struct {
 	// CacheSalt and LoRA are what keeps the request's cached blocks apart from
 	// others with the same tokens; usually both are empty.
 	CacheSalt, LoRA string
+	// Authorization is the client's header of that name, which engines see. Parse
+	// empties it; it is set after that where engines are asked to tokenize.
+	Authorization string
 
 	// sampling is where the values of sampling parameters stand, the last copy of
 	// each; the zero span is none or null.

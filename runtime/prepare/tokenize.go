@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"shunt/runtime/tokens"
+	"shunt/runtime/tokens/ask"
+	"shunt/runtime/tokens/bpe"
 )
 
 // defaultTokenizeBytes bounds the bodies being tokenized or waiting for it.
@@ -58,9 +60,12 @@ func (l *TokenLimit) leave(size int64) {
 
 // Tokenizer tokenizes the prompts of one model. It is safe for concurrent use.
 type Tokenizer struct {
-	// Model and Limit are required. All models of a process share one Limit.
+	// Model tokenizes here, and Limit bounds that; all models of a process share
+	// one. Both are required unless there are Engines.
 	Model *tokens.Model
 	Limit *TokenLimit
+	// Engines, if not nil, are asked instead, and have their own bounds.
+	Engines *ask.Client
 	// Forward sends ids along to engines where they are provably the engine's own.
 	Forward bool
 }
@@ -77,9 +82,19 @@ type Tokens struct {
 	Forward bool
 	// Forwarding says why they do, or do not.
 	Forwarding string
-	// Err is why there is only an estimate, for logs.
-	Err error
+	// Reason is why there is only an estimate, in a word for metrics and traces;
+	// empty where there are ids. Err is the same for logs.
+	Reason string
+	Err    error
 }
+
+// Reasons for estimates where the router tokenizes; those of package ask apply
+// where engines do.
+const (
+	Overloaded = ask.Overloaded // too much is being tokenized
+	TooLarge   = ask.TooLarge   // body or prompt exceed a bound
+	Failed     = "failed"       // the request cannot be rendered or read
+)
 
 // Estimated reports whether there are no ids.
 func (t *Tokens) Estimated() bool { return t.IDs == nil }
@@ -87,15 +102,7 @@ func (t *Tokens) Estimated() bool { return t.IDs == nil }
 // Tokenize finds the ids of a parsed request. Without ids it is an estimate that
 // says why; the only error is that of a context that ended.
 func (t *Tokenizer) Tokenize(ctx context.Context, r *Request) (Tokens, error) {
-	size := int64(len(r.body))
-	if err := t.Limit.enter(ctx, size); err != nil {
-		if errors.Is(err, errBusy) {
-			return r.estimate(err), nil
-		}
-		return Tokens{}, err
-	}
-	defer t.Limit.leave(size)
-	ids, source, err := t.Model.Encode(ctx, nil, r.body)
+	ids, source, err := t.encode(ctx, r)
 	switch {
 	case ctx.Err() != nil:
 		return Tokens{}, context.Cause(ctx)
@@ -106,7 +113,7 @@ func (t *Tokenizer) Tokenize(ctx context.Context, r *Request) (Tokens, error) {
 	out := Tokens{IDs: ids, Length: max(1, source.Tokens), Trust: source.Trust.String(),
 		Forwarding: source.Forwarding.String(), Err: source.Err}
 	if source.Trust == tokens.Estimated || len(ids) == 0 {
-		out.IDs = nil
+		out.IDs, out.Reason = nil, reasonOf(source.Err)
 	}
 	switch {
 	case source.Forwarding != tokens.Forwarded:
@@ -118,7 +125,34 @@ func (t *Tokenizer) Tokenize(ctx context.Context, r *Request) (Tokens, error) {
 	return out, nil
 }
 
+// encode finds the ids here or asks for them.
+func (t *Tokenizer) encode(ctx context.Context, r *Request) ([]uint32, tokens.Source, error) {
+	if t.Engines != nil {
+		return t.Engines.Encode(ctx, nil, r.body, r.Authorization)
+	}
+	size := int64(len(r.body))
+	if err := t.Limit.enter(ctx, size); err != nil {
+		return nil, tokens.Source{}, err
+	}
+	defer t.Limit.leave(size)
+	return t.Model.Encode(ctx, nil, r.body)
+}
+
+// reasonOf says in a word why there are no ids.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*ask.Error](err); ok {
+		return e.Reason
+	}
+	switch {
+	case errors.Is(err, errBusy):
+		return Overloaded
+	case errors.Is(err, bpe.ErrTooLong):
+		return TooLarge
+	}
+	return Failed
+}
+
 func (r *Request) estimate(err error) Tokens {
 	return Tokens{Length: max(1, int64(len(r.body)/bytesPerToken)), Trust: tokens.Estimated.String(),
-		Forwarding: tokens.TokenizeFailed.String(), Err: err}
+		Forwarding: tokens.TokenizeFailed.String(), Reason: reasonOf(err), Err: err}
 }

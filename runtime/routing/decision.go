@@ -15,7 +15,11 @@ type Decision struct {
 	Model string `json:"model"`
 	// Input and Peak are token counts; a Peak of 0 is unknown.
 	Input int64 `json:"input_tokens"`
-	Peak  int64 `json:"expected_peak_tokens,omitempty"`
+	// InputSource says where Input came from, and InputReason why it is only an
+	// estimate; empty where nothing was tokenized.
+	InputSource string `json:"input_source,omitempty"`
+	InputReason string `json:"input_reason,omitempty"`
+	Peak        int64  `json:"expected_peak_tokens,omitempty"`
 	// TTFTMS and TPS are the latency targets that counted.
 	TTFTMS *uint64  `json:"ttft_target_ms,omitempty"`
 	TPS    *float64 `json:"tps_target,omitempty"`
@@ -123,7 +127,8 @@ func (d *Decision) finish(r *Resolver, req *Request, s *Selection, err error) {
 		return
 	}
 	tried := d.tried
-	*d = Decision{Model: r.Model, Input: req.Input, Peak: req.Peak, Buckets: make([]BucketTrace, len(r.Buckets))}
+	*d = Decision{Model: r.Model, Input: req.Input, Peak: req.Peak,
+		InputSource: req.InputSource, InputReason: req.InputReason, Buckets: make([]BucketTrace, len(r.Buckets))}
 	targets, invalid := r.SLO.targets(req.Targets)
 	for i, b := range r.Buckets {
 		d.Buckets[i] = trace(b, req, s, tried[b.ID])

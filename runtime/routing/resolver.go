@@ -63,6 +63,8 @@ type Request struct {
 	policy.Request
 	// Targets are the latency goals of the request.
 	Targets Targets
+	// InputSource and InputReason go into the decision.
+	InputSource, InputReason string
 	// Decision, if set, is filled with what was considered and why.
 	Decision *Decision
 

@@ -148,6 +148,7 @@ func (sc *scope) facts(r *http.Request, m *Model) error {
 		SessionKey: prepare.Key(r.Header, m.SessionHeader),
 		RoutingKey: prepare.Key(r.Header, m.RoutingKeyHeader),
 	}
+	sc.request.InputSource, sc.request.InputReason = sc.tokens.Trust, sc.tokens.Reason
 	if m.Prefix {
 		sc.request.Memo = new(prefix.Memo)
 	}
@@ -157,6 +158,7 @@ func (sc *scope) facts(r *http.Request, m *Model) error {
 // tokenize finds the prompt's token ids, or why there is an estimate only.
 func (sc *scope) tokenize(r *http.Request, m *Model) error {
 	ctx, began := r.Context(), time.Now()
+	sc.prepared.Authorization = r.Header.Get("Authorization")
 	t, err := m.Tokenizer.Tokenize(ctx, &sc.prepared)
 	if err != nil {
 		return gone(ctx)
@@ -165,7 +167,8 @@ func (sc *scope) tokenize(r *http.Request, m *Model) error {
 	sc.server.opts.Meters.tokenized(m.Resolver.Model, &t, time.Since(began))
 	if t.Estimated() {
 		sc.server.log.LogAttrs(ctx, slog.LevelDebug, "prompt not tokenized",
-			slog.String("request_id", sc.id), slog.String("model", m.Resolver.Model), slog.Any("error", t.Err))
+			slog.String("request_id", sc.id), slog.String("model", m.Resolver.Model),
+			slog.String("reason", t.Reason), slog.Any("error", t.Err))
 	}
 	return nil
 }
@@ -183,7 +186,11 @@ func (sc *scope) lengthNote() string {
 	if sc.tokens.Trust == "" {
 		return ""
 	}
-	return "; input=" + strconv.FormatInt(sc.request.Input, 10) + "; input-source=" + sc.tokens.Trust
+	note := "; input=" + strconv.FormatInt(sc.request.Input, 10) + "; input-source=" + sc.tokens.Trust
+	if sc.tokens.Reason != "" {
+		note += "; input-reason=" + sc.tokens.Reason
+	}
+	return note
 }
 
 // route selects the engines. The decision is put together only for a debug log.

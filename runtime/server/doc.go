@@ -27,6 +27,7 @@
 //	shunt_sampling_contract_rejections_total{param}           requests with a value that the model does not allow
 //	shunt_tokenize_seconds{model}                             time to tokenize a prompt, waiting included
 //	shunt_input_lengths_total{model,source}                   exact, rendered, estimate (a failure); models that tokenize
+//	shunt_tokenize_failures_total{model,reason}                why there was only an estimate
 //	shunt_input_ids_total{model,outcome}                      forwarded, or why not
 //	shunt_panics_total                                        handlers that crashed
 //	shunt_plan_swaps_total, shunt_plan_failures_total         reloads

@@ -37,6 +37,7 @@ type Meters struct {
 	tokenize   family[string, *metrics.PrometheusHistogram]
 	inputs     family[inputKey, *metrics.Counter]
 	forwarding family[inputKey, *metrics.Counter]
+	estimated  family[inputKey, *metrics.Counter]
 
 	staleBefore, staleStreaming *metrics.Counter
 	panics, swaps, failures     *metrics.Counter
@@ -57,8 +58,8 @@ type (
 		stage  fleet.Role
 		reason policy.Reason
 	}
-	// inputKey is a model and where its input lengths came from, or whether its
-	// token ids were forwarded.
+	// inputKey is a model and where its input lengths came from, why one is only an
+	// estimate, or whether token ids were forwarded.
 	inputKey   struct{ model, what string }
 	failureKey struct {
 		kind  policy.Kind
@@ -123,6 +124,9 @@ func (m *Meters) tokenFamilies() {
 	m.inputs.init(m.set.GetOrCreateCounter, func(k inputKey) string {
 		return fmt.Sprintf(`shunt_input_lengths_total{model=%q,source=%q}`, k.model, k.what)
 	})
+	m.estimated.init(m.set.GetOrCreateCounter, func(k inputKey) string {
+		return fmt.Sprintf(`shunt_tokenize_failures_total{model=%q,reason=%q}`, k.model, k.what)
+	})
 	m.forwarding.init(m.set.GetOrCreateCounter, func(k inputKey) string {
 		return fmt.Sprintf(`shunt_input_ids_total{model=%q,outcome=%q}`, k.model, k.what)
 	})
@@ -137,6 +141,9 @@ func (m *Meters) tokenized(model string, t *prepare.Tokens, took time.Duration) 
 	m.tokenize.of(model).Update(took.Seconds())
 	m.inputs.of(inputKey{model, t.Trust}).Inc()
 	m.forwarding.of(inputKey{model, t.Forwarding}).Inc()
+	if t.Estimated() {
+		m.estimated.of(inputKey{model, t.Reason}).Inc()
+	}
 }
 
 func histogram(set *metrics.Set, bounds []float64) func(string) *metrics.PrometheusHistogram {

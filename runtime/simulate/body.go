@@ -12,8 +12,9 @@ import (
 )
 
 // ParseBody takes the facts from the body of a chat request, as the server does.
-// If the plan demands tokens, it reads the model's tokenizer. Without messages it
-// is refused, which the server leaves to the engine.
+// If the plan demands tokens, it reads the model's tokenizer; where engines
+// tokenize, none is asked here, and the length is estimated. Without messages the
+// body is refused, which the server leaves to the engine.
 func ParseBody(ctx context.Context, body *plan.Body, data []byte) (Request, error) {
 	var parsed prepare.Request
 	if err := parsed.Parse(data); err != nil {
@@ -24,12 +25,16 @@ func ParseBody(ctx context.Context, body *plan.Body, data []byte) (Request, erro
 	}
 	r := Request{Model: parsed.Model}
 	input, peak, err := parsed.Lengths()
-	if m := modelWithTokens(body, r.Model); m != nil {
+	switch m := modelWithTokens(body, r.Model); {
+	case m == nil:
+	case m.Tokenizer.Engine != nil:
+		r.estimated, r.source, r.reason = true, tokens.Estimated.String(), notAsked
+	default:
 		t, tokenErr := tokenize(ctx, m, &parsed)
 		if tokenErr != nil {
 			return Request{}, tokenErr
 		}
-		r.TokenIDs, r.estimated = t.IDs, t.Estimated()
+		r.TokenIDs, r.estimated, r.source, r.reason = t.IDs, t.Estimated(), t.Trust, t.Reason
 		input, peak, err = parsed.LengthsOf(t.Length)
 	}
 	if err != nil {
@@ -52,6 +57,9 @@ func modelWithTokens(body *plan.Body, id string) *plan.Model {
 	}
 	return nil
 }
+
+// notAsked is why a length is an estimate where the engines tokenize.
+const notAsked = "the engines tokenize, and none is asked here"
 
 func tokenize(ctx context.Context, m *plan.Model, r *prepare.Request) (prepare.Tokens, error) {
 	files, err := tokens.Find(m.Tokenizer.Path)

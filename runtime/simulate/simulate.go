@@ -128,7 +128,7 @@ func (s *Simulation) Decide(ctx context.Context, r Request) (*routing.Decision, 
 	}
 	d := new(routing.Decision)
 	s.sources[r.Model].request = &r
-	req := routing.Request{Decision: d, Request: policy.Request{
+	req := routing.Request{Decision: d, InputSource: r.source, InputReason: r.reason, Request: policy.Request{
 		Model: r.Model, Input: r.InputTokens, Peak: r.peak(), TokenIDs: r.TokenIDs,
 		SessionKey: r.SessionKey, RoutingKey: r.RoutingKey, Memo: new(prefix.Memo),
 	}}

@@ -12,13 +12,24 @@ import (
 // Text writes a decision for people.
 func Text(w io.Writer, d *routing.Decision) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "request   model %s, input %d tokens, %s%s\n", d.Model, d.Input, peakText(d.Peak), targetsText(d))
+	fmt.Fprintf(&b, "request   model %s, input %d tokens%s, %s%s\n", d.Model, d.Input, sourceText(d), peakText(d.Peak), targetsText(d))
 	for i := range d.Buckets {
 		bucketText(&b, d, &d.Buckets[i])
 	}
 	b.WriteString(outcomeText(d))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// sourceText says where the length came from, if that is known.
+func sourceText(d *routing.Decision) string {
+	switch {
+	case d.InputSource == "":
+		return ""
+	case d.InputReason == "":
+		return " (" + d.InputSource + ")"
+	}
+	return fmt.Sprintf(" (%s: %s)", d.InputSource, d.InputReason)
 }
 
 func peakText(peak int64) string {

@@ -29,8 +29,10 @@ type Request struct {
 	TTFTMS *uint64  `json:"ttft_target_ms"`
 	TPS    *float64 `json:"tps_target"`
 
-	// estimated says that the server would have had no token ids.
+	// estimated says that there are no token ids.
 	estimated bool
+	// source and reason say where the length came from.
+	source, reason string
 }
 
 // World is the state of the fleet. An engine that it does not mention is

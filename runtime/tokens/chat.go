@@ -39,6 +39,10 @@ type idList struct {
 
 func (l idList) given() bool { return l.present }
 
+// InputIDs are the ids that the client sent instead of leaving them to the engine,
+// if they are one list.
+func (c *Chat) InputIDs() ([]uint32, bool) { return c.inputIDs.ids, c.inputIDs.valid }
+
 // ReadChat reads a request body. Members that do not bear on the prompt are
 // passed over. The error wraps ErrBody.
 func ReadChat(body string) (*Chat, error) {

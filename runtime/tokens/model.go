@@ -89,7 +89,7 @@ func (m *Model) Count(ctx context.Context, body []byte) (Source, error) {
 func (m *Model) Encode(ctx context.Context, dst []uint32, body []byte) ([]uint32, Source, error) {
 	from := len(dst)
 	if len(body) > m.options.MaxBytes {
-		return dst, estimate(len(body), TokenizeFailed, bpe.ErrTooLong), nil
+		return dst, Estimate(len(body), TokenizeFailed, bpe.ErrTooLong), nil
 	}
 	chat, err := ReadChat(string(body))
 	if err != nil {
@@ -113,7 +113,7 @@ func (m *Model) Encode(ctx context.Context, dst []uint32, body []byte) ([]uint32
 		if forwarding == Forwarded {
 			forwarding = TokenizeFailed
 		}
-		return dst[:from], estimate(len(body), forwarding, err), nil
+		return dst[:from], Estimate(len(body), forwarding, err), nil
 	}
 	source := Source{Trust: Rendered, Tokens: int64(len(dst) - from), Forwarding: forwarding}
 	if forwarding == Forwarded {
@@ -122,8 +122,8 @@ func (m *Model) Encode(ctx context.Context, dst []uint32, body []byte) ([]uint32
 	return dst, source, nil
 }
 
-// estimate is a length by size alone.
-func estimate(size int, f Forwarding, err error) Source {
+// Estimate is a length by the size of a body alone, and why there is nothing better.
+func Estimate(size int, f Forwarding, err error) Source {
 	return Source{Trust: Estimated, Tokens: max(1, int64(size/bytesPerToken)), Forwarding: f, Err: err}
 }
 

@@ -1,14 +1,26 @@
 package plan
 
-// Tokenizer is where the tokenizer and chat template of a model are.
+// Tokenizer is who turns prompts into tokens: exactly one of Path and Engine is
+// set.
 type Tokenizer struct {
 	// Path is a folder or a tokenizer.json, beside which the other files have
 	// their usual names. One that is not absolute is relative to the working
 	// directory.
-	Path string `json:"path"`
+	Path   string           `json:"path,omitempty"`
+	Engine *EngineTokenizer `json:"engine,omitempty"`
 	// ForwardInputIDs sends the token ids along to engines where they provably
 	// are what the engine would compute.
 	ForwardInputIDs bool `json:"forward_input_ids"`
+}
+
+// EngineTokenizer asks the engines' own /tokenize. Without an answer the length of
+// a prompt is estimated from the size of its body.
+type EngineTokenizer struct {
+	// TimeoutMS bounds the wait for the ids of one request, MaxInflight the
+	// questions of the model at a time, and MaxBodyBytes what is asked about.
+	TimeoutMS    int64 `json:"timeout_ms"`
+	MaxInflight  int64 `json:"max_inflight"`
+	MaxBodyBytes int64 `json:"max_body_bytes"`
 }
 
 // Sampling is what a model allows requests to choose.

@@ -327,7 +327,20 @@ func TestValidateState(t *testing.T) {
 	f("/idle_ms: 0", func(b *B, _ *plan.Model) { b.State.Affinity.IdleMS = 0 })
 	f("/redis/url: not a reference", func(b *B, _ *plan.Model) { b.State.Affinity.Redis.URL = "redis://x" })
 	f("/on_failure: unknown value", func(b *B, _ *plan.Model) { b.State.Affinity.Redis.OnFailure = "wait" })
-	f("/tokenizer/path", func(_ *B, m *plan.Model) { m.Tokenizer.Path = "" })
+	f("exactly one of path and engine", func(_ *B, m *plan.Model) { m.Tokenizer.Path = "" })
+	f("exactly one of path and engine", func(_ *B, m *plan.Model) { m.Tokenizer.Engine = &plan.EngineTokenizer{} })
+	f("/tokenizer/path", func(_ *B, m *plan.Model) { m.Tokenizer.Path = "\x00" })
+	asking := func(edit func(*plan.EngineTokenizer)) func(*B, *plan.Model) {
+		return func(_ *B, m *plan.Model) {
+			e := &plan.EngineTokenizer{TimeoutMS: 1, MaxInflight: 1, MaxBodyBytes: plan.MinBodyBytes}
+			edit(e)
+			m.Tokenizer.Path, m.Tokenizer.Engine = "", e
+		}
+	}
+	f("/tokenizer/engine/timeout_ms: 0", asking(func(e *plan.EngineTokenizer) { e.TimeoutMS = 0 }))
+	f("/tokenizer/engine/max_inflight: 0", asking(func(e *plan.EngineTokenizer) { e.MaxInflight = 0 }))
+	f("/tokenizer/engine/max_body_bytes: 1 ", asking(func(e *plan.EngineTokenizer) { e.MaxBodyBytes = 1 }))
+	f("/requires/tokens", asking(func(*plan.EngineTokenizer) {})) // forwarding alone asks no engine
 	f("/requires/tokens", func(_ *B, m *plan.Model) { m.Requires.Tokens = m.Requires.Tokens[1:] })
 	f("/sampling/conflict", func(_ *B, m *plan.Model) { m.Sampling.Conflict = "" })
 	f("/sampling/params/1/name", func(_ *B, m *plan.Model) { slices.Reverse(m.Sampling.Params) })

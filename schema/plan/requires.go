@@ -10,8 +10,8 @@ import (
 // An absent need is not required.
 type Requires struct {
 	// Tokens: the prompt is tokenized, because a bucket has a bound, a policy
-	// looks up the prompt's prefix, or ids are forwarded. Only models with a
-	// tokenizer have this need. Pointers of the tokenizer, buckets and policies.
+	// looks up the prompt's prefix, or ids that the router makes are forwarded.
+	// Only models with a tokenizer have this need. Pointers of the tokenizer, buckets and policies.
 	Tokens []string `json:"tokens,omitempty"`
 	// LengthEstimate: some bucket has a bound and the length is taken from the
 	// body size, since no tokenizer is configured. Pointers of buckets.
@@ -55,7 +55,8 @@ func (p *Policy) runs(t PolicyType) bool {
 // Require derives what a model needs. The number is its index in the body.
 func Require(model int, m *Model) Requires {
 	var r Requires
-	if m.Tokenizer != nil && m.Tokenizer.ForwardInputIDs {
+	// An engine is not asked for ids only to send them to an engine.
+	if m.Tokenizer != nil && m.Tokenizer.ForwardInputIDs && m.Tokenizer.Engine == nil {
 		r.Tokens = append(r.Tokens, "/models/"+strconv.Itoa(model)+"/tokenizer")
 	}
 	for i := range m.Buckets {

@@ -84,9 +84,7 @@ func IsReference(s string) bool {
 // settings checks what a model has besides engines and buckets.
 func (v *validator) settings(at string, m *Model) {
 	if t := m.Tokenizer; t != nil {
-		if t.Path == "" || !Printable(t.Path) {
-			v.bad(at+"/tokenizer/path", fmt.Sprintf("%q is empty or does not print", t.Path), "")
-		}
+		v.tokenizer(at+"/tokenizer", t)
 		v.needed(at+"/tokenizer", len(m.Requires.Tokens) > 0, true)
 	}
 	if m.Sampling != nil {
@@ -104,6 +102,19 @@ func (v *validator) settings(at string, m *Model) {
 	}
 	if m.SLO.TTFT == SLODisabled && m.SLO.TPS == SLODisabled {
 		v.bad(at+"/slo", "a section with both modes disabled is left out", "")
+	}
+}
+
+func (v *validator) tokenizer(at string, t *Tokenizer) {
+	switch e := t.Engine; {
+	case (e == nil) == (t.Path == ""):
+		v.bad(at, "exactly one of path and engine is present", "")
+	case e == nil && !Printable(t.Path):
+		v.bad(at+"/path", fmt.Sprintf("%q does not print", t.Path), "")
+	case e != nil:
+		v.span(at+"/engine/timeout_ms", e.TimeoutMS, 1, MaxDurationMS)
+		v.span(at+"/engine/max_inflight", e.MaxInflight, 1, MaxRank)
+		v.span(at+"/engine/max_body_bytes", e.MaxBodyBytes, MinBodyBytes, MaxBodyBytes)
 	}
 }
 
