@@ -38,6 +38,7 @@ func layers() []layer {
 		{"compiler/config", nil},
 		{"compiler/source", []string{"compiler/diag"}},
 		{"compiler/check", []string{"schema", "schema/plan", "compiler/source", "compiler/config", "compiler/diag"}},
+		{"compiler/format", []string{"compiler/source", "compiler/diag"}},
 		{"compiler/lower", []string{"schema/plan", "compiler/config", "compiler/diag", "compiler/source"}},
 		{"compiler/migrate/argv", []string{"compiler/diag"}},
 		{"compiler/migrate/bucketfile", []string{"compiler/diag"}},
@@ -87,7 +88,7 @@ func outside() []layer {
 	return []layer{
 		{"cuelang.org/go", []string{"compiler/", "cmd/shunt"}},
 		{"github.com/cockroachdb/apd", []string{"compiler/source"}},
-		{"go.yaml.in/yaml", []string{"compiler/source", "cmd/shunt"}},
+		{"go.yaml.in/yaml", []string{"compiler/source", "compiler/format", "cmd/shunt"}},
 		{"github.com/go-json-experiment/json", []string{
 			"compiler/source", "runtime/prepare", "runtime/forward", "runtime/server", "runtime/simulate", "runtime/enginetest",
 		}},
@@ -99,7 +100,7 @@ func outside() []layer {
 		{"github.com/VictoriaMetrics/metrics", []string{"runtime/server", "runtime/forward", "runtime/app", "runtime/state/"}},
 		{"github.com/urfave/cli", []string{"cmd/"}},
 		{"golang.org/x/sys", []string{"compiler/source", "cmd/", "golden/"}},
-		{"github.com/rogpeppe/go-internal", []string{"golden"}},
+		{"github.com/rogpeppe/go-internal", []string{"golden", "cmd/shunt"}},
 	}
 }
 

@@ -176,9 +176,12 @@ func (r *reporting) verdict(findings diag.List) error {
 
 // writeFile replaces a file as a whole: readers see the old or the new content.
 // A device or pipe is written to directly.
-func writeFile(name string, data []byte) (err error) {
+func writeFile(name string, data []byte) error { return replaceFile(name, data, 0o644) }
+
+// replaceFile is writeFile for a file of another mode.
+func replaceFile(name string, data []byte, mode os.FileMode) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		if err := os.WriteFile(name, data, 0o644); err != nil {
+		if err := os.WriteFile(name, data, mode); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
 		return nil
@@ -198,7 +201,7 @@ func writeFile(name string, data []byte) (err error) {
 		return err
 	}
 	// CreateTemp makes private files; plans and reports are not.
-	if err := f.Chmod(0o644); err != nil {
+	if err := f.Chmod(mode); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
