@@ -34,6 +34,9 @@ const (
 	// not wait for a timeout.
 	patience   = 3
 	retryAfter = time.Second
+	// complain is the time between two log lines about errors that Redis itself
+	// answers with.
+	complain = time.Minute
 )
 
 // RedisOptions configure a Redis. URL is required.
@@ -53,8 +56,8 @@ type RedisOptions struct {
 	Prefix string
 	// Connections bounds the pool; 0 is ten for each CPU.
 	Connections int
-	// Log receives one line when Redis goes down and one when it comes back;
-	// nil writes nothing.
+	// Log receives one line when Redis goes down and one when it comes back, and
+	// one a minute while Redis answers with errors; nil writes nothing.
 	Log *slog.Logger
 	// Now is the clock of retries; nil is time.Now.
 	Now func() time.Time
@@ -76,6 +79,7 @@ type Redis struct {
 
 	failures atomic.Int64 // in a row
 	retryAt  atomic.Int64 // nanoseconds; 0 while Redis counts as up
+	refused  atomic.Int64 // when an error of Redis was logged last, nanoseconds
 
 	hits, misses, assigned, replaced, kept, failed, skipped atomic.Uint64
 }
@@ -314,10 +318,27 @@ func (r *Redis) fail(ctx context.Context, cause error) error {
 		return err
 	}
 	r.failed.Add(1)
+	if e, ok := errors.AsType[redis.Error](cause); ok {
+		r.refusal(e)
+		if strings.Contains(e.Error(), "WRONGTYPE") {
+			// Something else lies at this key. The others are none the worse for it.
+			return &Unavailable{Reject: r.reject, Cause: cause}
+		}
+	}
 	if r.failures.Add(1) >= patience && r.retryAt.CompareAndSwap(0, r.now().UnixNano()+int64(retryAfter)) {
 		r.log.Warn("affinity store is down", "cause", cause, "reject", r.reject)
 	}
 	return &Unavailable{Reject: r.reject, Cause: cause}
+}
+
+// refusal logs that Redis is there and does not do what is asked, as a replica
+// that takes no writes or a server out of memory. It may answer other calls, and
+// so never count as down.
+func (r *Redis) refusal(cause error) {
+	now, last := r.now().UnixNano(), r.refused.Load()
+	if (last == 0 || now-last >= int64(complain)) && r.refused.CompareAndSwap(last, now) {
+		r.log.Warn("affinity store refuses", "cause", cause, "reject", r.reject)
+	}
 }
 
 func (r *Redis) answered() {

@@ -154,13 +154,9 @@ func TestRestartBesideTraffic(t *testing.T) {
 		})
 	}
 	server.kill()
-	for routers[0].Counts().Failed == 0 || routers[1].Counts().Failed == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "failures", func() bool { return routers[0].Counts().Failed > 0 && routers[1].Counts().Failed > 0 })
 	server.start()
-	for routers[0].Down() || routers[1].Down() {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "recovery", func() bool { return !routers[0].Down() && !routers[1].Down() })
 	stop()
 	wg.Wait()
 	first, err := routers[0].Bind(t.Context(), key("k"), all[0], all)
@@ -169,6 +165,16 @@ func TestRestartBesideTraffic(t *testing.T) {
 	}
 	if e, err := routers[1].Bound(t.Context(), key("k"), all); err != nil || e != first.Engine {
 		t.Errorf("got %v, %v, want %s", e, err, first.Engine.ID())
+	}
+}
+
+// eventually waits; the deadline only ends a broken run.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s", what)
+		}
 	}
 }
 
