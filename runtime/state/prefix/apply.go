@@ -2,6 +2,11 @@ package prefix
 
 import "shunt/runtime/state/prefix/wire"
 
+// maxTwins bounds in how many places of the forest one hash may be. A hash covers
+// what came before it, so of an honest engine it is in one, and in a second while
+// its parent is not known; a search goes through them all.
+const maxTwins = 256
+
 // warmAhead is how many hash table entries are fetched side by side.
 const warmAhead = 16
 
@@ -93,17 +98,18 @@ func (x *Index) locate(h int64, slot uint32) uint32 {
 }
 
 // extend walks or builds a chain below a node and marks it as held. It returns
-// the last block, and false if there was no room for all of them.
+// the last block, and false if there was no room for all of them, or one of them
+// was in too many places.
 func (x *Index) extend(cur, slot uint32, hashes []int64, bit uint32) (uint32, bool) {
 	for at, h := range hashes {
 		if at%warmAhead == 0 && len(hashes) > 1 {
 			x.warmed ^= x.nodes.warm(hashes[at:min(at+warmAhead, len(hashes))])
 		}
-		i := x.nodes.child(cur, h)
+		i, twins := x.nodes.child(cur, h)
 		if i != 0 {
 			x.nodes.touch(i)
 		} else {
-			if x.nodes.live >= x.max && !x.makeRoom(cur) {
+			if twins >= maxTwins || x.nodes.live >= x.max && !x.makeRoom(cur) {
 				return 0, false
 			}
 			i = x.nodes.add(cur, h)

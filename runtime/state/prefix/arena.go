@@ -129,19 +129,21 @@ func (a *arena) match(i uint32, h int64) uint32 {
 }
 
 // child finds the block below a node. Chains are mostly stored in one go and lie
-// side by side, so the neighbour is tried before the table.
-func (a *arena) child(parent uint32, h int64) uint32 {
+// side by side, so the neighbour is tried before the table. When there is none,
+// twins is in how many other places the hash is.
+func (a *arena) child(parent uint32, h int64) (i uint32, twins int) {
 	if guess := parent + 1; guess < a.used {
 		if n := a.at(guess); n.hash == h && n.parent == parent && n.set != freed {
-			return guess
+			return guess, 0
 		}
 	}
 	for i := a.first(h); i != 0; i = a.following(i) {
 		if a.at(i).parent == parent {
-			return i
+			return i, 0
 		}
+		twins++
 	}
-	return 0
+	return 0, twins
 }
 
 // add makes a node below a parent, as the newest of the ring.

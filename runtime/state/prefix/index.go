@@ -60,7 +60,8 @@ type Counts struct {
 	// Stored and Removed count block hashes of applied events, Cleared the clears.
 	Stored, Removed, Cleared uint64
 	// Evicted counts blocks dropped at the cap, Dropped those that could not be
-	// stored because the cap is smaller than one chain.
+	// stored because the cap is smaller than one chain, or because a hash was in
+	// too many places.
 	Evicted, Dropped uint64
 	// Ignored counts stores on a medium that the index does not know.
 	Ignored uint64
@@ -149,12 +150,18 @@ func (o *Owner) Apply(b *wire.Batch) {
 	if o.gone {
 		return
 	}
+	events := b.Events
+	if i := lastClear(events); i > 0 {
+		// All that comes before concerns the same owner, and is void. A clear goes
+		// through the whole index, so one of them must do.
+		events = events[i:]
+	}
 	w := writing{x: x}
 	defer w.end()
-	for i := range b.Events {
-		e := &b.Events[i]
-		if i%warmAhead == 0 && len(b.Events) > 1 {
-			x.warmEvents(b.Events[i:min(i+warmAhead, len(b.Events))])
+	for i := range events {
+		e := &events[i]
+		if i%warmAhead == 0 && len(events) > 1 {
+			x.warmEvents(events[i:min(i+warmAhead, len(events))])
 		}
 		if e.Group > 0 {
 			// Further cache groups of a hybrid model repeat the hashes of the first.
@@ -170,6 +177,16 @@ func (o *Owner) Apply(b *wire.Batch) {
 			x.clear(o)
 		}
 	}
+}
+
+// lastClear is the index of the last clear, -1 for none.
+func lastClear(events []wire.Event) int {
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Kind == wire.Cleared && events[i].Group <= 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // warmEvents fetches what the first blocks of events need side by side: engines

@@ -95,7 +95,7 @@ func (x *Index) walk(q *query, hashes []int64) int {
 	q.alive, q.found = q.alive[:0], q.found[:0]
 	cur, last, depth := uint32(0), uint32(0), 0
 	for _, h := range hashes {
-		i := x.nodes.child(cur, h)
+		i, _ := x.nodes.child(cur, h)
 		if i == 0 {
 			break
 		}

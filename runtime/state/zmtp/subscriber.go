@@ -26,9 +26,9 @@ type Subscriber struct {
 	Message func(ctx context.Context, parts [][]byte) error
 	// Up is called after each successful connection, before its first message, and
 	// may fail it. Down is called after the end of a connection or a failed
-	// attempt. Both may be nil.
+	// attempt; its error ends Run. Both may be nil.
 	Up   func(ctx context.Context) error
-	Down func(err error)
+	Down func(ctx context.Context, err error) error
 }
 
 // Run subscribes until ctx ends, and returns why it ended.
@@ -40,7 +40,9 @@ func (s *Subscriber) Run(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if s.Down != nil {
-			s.Down(err)
+			if err := s.Down(ctx, err); err != nil {
+				return err
+			}
 		}
 		if established {
 			pause = s.min()

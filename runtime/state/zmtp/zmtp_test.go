@@ -191,7 +191,7 @@ func TestSubscriberReconnects(t *testing.T) {
 			return nil
 		},
 		Up:   func(context.Context) error { ups++; return nil },
-		Down: func(error) { downs++ },
+		Down: func(context.Context, error) error { downs++; return nil },
 	}
 	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run: %v", err)

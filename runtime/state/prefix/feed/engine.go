@@ -19,10 +19,12 @@ type following struct {
 	// ask has room for one request to ask the engine again.
 	ask chan struct{}
 
-	info  engineinfo.Info
-	ranks []*rank
-	stop  context.CancelFunc
-	wg    sync.WaitGroup
+	info engineinfo.Info
+	// failed is when the engine began not to answer, zero while it does.
+	failed time.Time
+	ranks  []*rank
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
 }
 
 // again requests that the engine is asked again, because it may have restarted.
@@ -47,12 +49,12 @@ func (f *Feed) serve(ctx context.Context, e *fleet.Engine) {
 		}
 		f.note(e, state)
 		pause := f.o.Recheck
-		switch state.Text {
-		case Unknown:
+		if x.failed.IsZero() {
+			failures = 0
+		} else {
+			// It may be about to come back as another.
 			pause = min(f.o.Recheck/30<<min(failures, 10), f.o.Recheck)
 			failures++
-		default:
-			failures = 0
 		}
 		x.wait(ctx, pause)
 	}
@@ -76,14 +78,15 @@ func (x *following) wait(ctx context.Context, pause time.Duration) {
 func (x *following) update(ctx context.Context) State {
 	info, err := x.f.o.Describe(ctx, x.engine)
 	if err != nil {
-		// What is subscribed stays: the sockets have their own judgement.
-		if x.stop != nil {
-			return State{Text: Subscribed, Detail: err.Error(), Ranks: len(x.ranks)}
-		}
-		return State{Text: Unknown, Detail: err.Error()}
+		return x.unanswered(err)
 	}
+	x.failed = time.Time{}
 	if x.stop != nil && info == x.info {
-		return State{Text: Subscribed, Ranks: len(x.ranks)}
+		state := State{Text: Subscribed, Ranks: len(x.ranks)}
+		if n := x.connected(); n < len(x.ranks) {
+			state.Detail = fmt.Sprintf("%d of %d ranks are connected", n, len(x.ranks))
+		}
+		return state
 	}
 	x.end()
 	if !info.Publishes {
@@ -104,6 +107,31 @@ func (x *following) update(ctx context.Context) State {
 		state.Detail = fmt.Sprintf("speculative algorithm %q is not known; its blocks are taken as plain", info.Speculative)
 	}
 	return state
+}
+
+// unanswered judges an engine that does not say where its sockets are. What is
+// subscribed stays, since the sockets have their own judgement; but an engine
+// that is silent in every way holds no block, and no decision about them.
+func (x *following) unanswered(err error) State {
+	if x.failed.IsZero() {
+		x.failed = time.Now()
+	}
+	if x.stop != nil && (x.connected() > 0 || time.Since(x.failed) < x.f.o.Recheck) {
+		return State{Text: Subscribed, Detail: err.Error(), Ranks: len(x.ranks)}
+	}
+	x.end()
+	return State{Text: Unknown, Detail: err.Error()}
+}
+
+// connected counts the ranks whose sockets are.
+func (x *following) connected() int {
+	n := 0
+	for _, r := range x.ranks {
+		if r.connected.Load() {
+			n++
+		}
+	}
+	return n
 }
 
 // begin subscribes to every rank whose port exists.

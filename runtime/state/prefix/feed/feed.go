@@ -132,6 +132,7 @@ func (f *Feed) States() map[*fleet.Engine]State {
 
 // Run follows the engines until ctx ends.
 func (f *Feed) Run(ctx context.Context) error {
+	defer f.counts.expose(f.o)()
 	var wg sync.WaitGroup
 	applied, stop := context.WithCancel(context.WithoutCancel(ctx))
 	wg.Go(func() { f.apply(applied) })

@@ -36,12 +36,29 @@ func (c *counters) register(o Options) {
 		c.replays[outcome] = o.Metrics.GetOrCreateCounter(
 			fmt.Sprintf("shunt_prefix_replays_total{model=%q,outcome=%q}", o.Model, outcome))
 	}
-	o.Metrics.GetOrCreateGauge(name("lag_seconds"), func() float64 { return math.Float64frombits(c.lag.Load()) })
+}
+
+// expose publishes what is computed when it is read, for as long as the feed
+// runs: the next feed under the same labels may have another index. It returns
+// what withdraws them.
+func (c *counters) expose(o Options) (withdraw func()) {
+	var names []string
+	add := func(metric string, read func() float64) {
+		name := fmt.Sprintf("shunt_prefix_%s{model=%q}", metric, o.Model)
+		names = append(names, name)
+		o.Metrics.GetOrCreateGauge(name, read)
+	}
+	withdraw = func() {
+		for _, name := range names {
+			o.Metrics.UnregisterMetric(name)
+		}
+	}
+	add("lag_seconds", func() float64 { return math.Float64frombits(c.lag.Load()) })
 	if o.Index == nil {
-		return
+		return withdraw
 	}
 	gauge := func(metric string, read func(s prefix.Stats) int) {
-		o.Metrics.GetOrCreateGauge(name(metric), func() float64 { return float64(read(o.Index.Stats())) })
+		add(metric, func() float64 { return float64(read(o.Index.Stats())) })
 	}
 	gauge("index_blocks", func(s prefix.Stats) int { return s.Blocks })
 	gauge("index_owned_blocks", func(s prefix.Stats) int { return s.Carried })
@@ -49,6 +66,7 @@ func (c *counters) register(o Options) {
 	gauge("index_bytes", func(s prefix.Stats) int { return s.Bytes })
 	gauge("index_evicted_blocks", func(s prefix.Stats) int { return int(s.Evicted) })
 	gauge("index_orphan_chains", func(s prefix.Stats) int { return int(s.Orphans) })
+	return withdraw
 }
 
 func (c *counters) replay(outcome string) { c.replays[outcome].Inc() }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync/atomic"
+	"time"
 
 	"shunt/runtime/state/prefix"
 	"shunt/runtime/state/prefix/wire"
@@ -37,6 +38,10 @@ type rank struct {
 	sent int64
 	seed maphash.Seed
 	ups  int
+	// lost is when the connection was lost, zero before the first one and while
+	// there is one; connected says so to others.
+	lost      time.Time
+	connected atomic.Bool
 }
 
 // up runs on each new connection. The publisher may have said much meanwhile, or
@@ -50,6 +55,8 @@ func (r *rank) up(ctx context.Context) error {
 	}
 	r.ups++
 	r.sent = -1
+	r.lost = time.Time{}
+	r.connected.Store(true)
 	if r.replayAddress == "" {
 		if r.known {
 			return r.reset(ctx)
@@ -62,9 +69,20 @@ func (r *rank) up(ctx context.Context) error {
 	return r.repair(ctx, -1)
 }
 
-func (r *rank) down(err error) {
+// down runs after each lost connection and each failed attempt. A publisher that
+// stays away may have removed everything meanwhile, so what it said is believed
+// for as long as the pause between two questions, and then no more.
+func (r *rank) down(ctx context.Context, err error) error {
 	r.x.f.counts.failures.Inc()
 	r.x.f.o.Log.Debug("event subscription interrupted", "engine", r.x.engine.ID(), "rank", r.number, "error", err)
+	r.connected.Store(false)
+	if r.lost.IsZero() {
+		r.lost = time.Now()
+	}
+	if r.known && time.Since(r.lost) >= r.x.f.o.Recheck {
+		return r.reset(ctx)
+	}
+	return nil
 }
 
 // message takes one live message: topic, sequence and payload, or the last two.

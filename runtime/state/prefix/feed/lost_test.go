@@ -1,0 +1,106 @@
+package feed_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"shunt/runtime/fleet"
+	"shunt/runtime/state/engineinfo"
+	"shunt/runtime/state/prefix"
+	"shunt/runtime/state/prefix/feed"
+)
+
+// TestPublisherStaysAway: what a publisher said is not believed for ever after its
+// socket is gone, although the engine answers.
+func TestPublisherStaysAway(t *testing.T) {
+	f := func(name string, replay bool) {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			p := newPublisher(t, "127.0.0.1:0", replay, 0)
+			b.describe("a", p, 4)
+			all := engines(t, "a")
+			b.feed.SetEngines(all)
+			joined(t, p)
+			p.publish(stored(4, nil, 1))
+			b.until("a", 1, 1)
+			p.close()
+			b.until("a", 0, 1)
+			b.state(all[0], feed.Subscribed)
+			eventually(t, func() bool { return strings.Contains(b.feed.States()[all[0]].Detail, "0 of 1 ranks") },
+				func() string { return b.feed.States()[all[0]].Detail })
+		})
+	}
+	f("with replay", true)
+	f("without replay", false)
+}
+
+// TestDeadEngineLeaves: an engine that neither answers nor publishes has no say in
+// how prompts are cut, so the others can change their blocks.
+func TestDeadEngineLeaves(t *testing.T) {
+	b := newBench(t)
+	p, q := newPublisher(t, "127.0.0.1:0", true, 0), newPublisher(t, "127.0.0.1:0", true, 0)
+	b.describe("a", p, 4)
+	b.describe("b", q, 8)
+	all := engines(t, "a", "b")
+	b.feed.SetEngines(all[:1])
+	b.state(all[0], feed.Subscribed)
+	b.feed.SetEngines(all)
+	b.state(all[1], feed.Refused)
+	b.mu.Lock()
+	delete(b.infos, "a")
+	b.mu.Unlock()
+	b.counted(`shunt_prefix_index_owners{model="m"} 1`) // a publishes still, so it stays
+	p.close()
+	b.state(all[0], feed.Unknown)
+	b.state(all[1], feed.Subscribed)
+}
+
+// TestNextFeedShowsItsOwnIndex: the metrics of a feed end with it, and one that
+// never ran has none.
+func TestNextFeedShowsItsOwnIndex(t *testing.T) {
+	set := metrics.NewSet()
+	follow := func(x *prefix.Index) *feed.Feed {
+		return feed.New(feed.Options{
+			Model: "m", Index: x, Namespace: new(prefix.Namespace), Metrics: set,
+			Log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Describe: func(context.Context, *fleet.Engine) (engineinfo.Info, error) { return engineinfo.Info{}, nil },
+		})
+	}
+	owners := func() string {
+		var s strings.Builder
+		set.WritePrometheus(&s)
+		for line := range strings.Lines(s.String()) {
+			if v, ok := strings.CutPrefix(line, `shunt_prefix_index_owners{model="m"} `); ok {
+				return strings.TrimSpace(v)
+			}
+		}
+		return "none"
+	}
+	run := func(f *feed.Feed, want string) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- f.Run(ctx) }()
+		eventually(t, func() bool { return owners() == want }, func() string { return owners() + ", want " + want })
+		cancel()
+		<-done
+	}
+	follow(prefix.NewIndex(0))
+	if got := owners(); got != "none" {
+		t.Errorf("a feed that never ran shows %s owners", got)
+	}
+	first, second := prefix.NewIndex(0), prefix.NewIndex(0)
+	first.Attach("http://a", 0)
+	run(follow(first), "1")
+	second.Attach("http://a", 0)
+	second.Attach("http://a", 1)
+	run(follow(second), "2")
+	if got := owners(); got != "none" {
+		t.Errorf("after its end a feed shows %s owners", got)
+	}
+}
