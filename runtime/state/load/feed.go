@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,9 +106,9 @@ type source struct {
 	info  engineinfo.Info
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
-	ranks int  // of the last poll
-	odd   int  // ranks of a poll that disagreed with info and was asked about
-	basic bool // the engine has only the deprecated endpoint
+	ranks []int // of the last poll
+	odd   int   // ranks of a poll that disagreed with info and was asked about
+	basic bool  // the engine has only the deprecated endpoint
 }
 
 // serve is the task of one engine. It polls whenever no published report came
@@ -120,8 +121,11 @@ func (f *Feed) serve(ctx context.Context, e *fleet.Engine) {
 	described := time.Time{}
 	first := true
 	for {
-		if first || s.due(described) {
-			s.update(ctx)
+		asked := s.asked()
+		if first || asked || time.Since(described) >= f.o.Recheck {
+			if !s.update(ctx) && asked {
+				s.again() // the engine came back, perhaps as another, and cannot tell yet
+			}
 			described, first = time.Now(), false
 		}
 		if s.silent() {
@@ -152,28 +156,38 @@ func (s *source) silent() bool {
 	return len(s.heard) == 0
 }
 
-// due reports whether the engine should be described again: after a lost
-// connection, and now and then, since it may have come back with other sockets.
-func (s *source) due(described time.Time) bool {
+// asked reports whether the engine should be described again, because it may have
+// come back with other sockets.
+func (s *source) asked() bool {
 	select {
 	case <-s.ask:
 		return true
 	default:
-		return time.Since(described) >= s.f.o.Recheck
+		return false
 	}
 }
 
-// update asks where the engine publishes, and subscribes to every rank.
-func (s *source) update(ctx context.Context) {
+// update asks where the engine publishes, and subscribes to every rank. It reports
+// whether the engine answered.
+func (s *source) update(ctx context.Context) bool {
 	info, err := s.f.o.Describe(ctx, s.engine)
-	if err != nil || s.stop != nil && info == s.info {
-		return
+	if err != nil {
+		return false
+	}
+	publishes := info.Publishes && info.LoadPort != 0
+	if s.stop != nil && info == s.info || s.stop == nil && !publishes {
+		return true
 	}
 	s.end()
 	s.f.o.Table.Forget(s.engine)
-	if !info.Publishes || info.LoadPort == 0 {
-		return
+	if publishes {
+		s.subscribe(ctx, info)
 	}
+	return true
+}
+
+// subscribe follows every rank of an engine that publishes.
+func (s *source) subscribe(ctx context.Context, info engineinfo.Info) {
 	s.odd = 0
 	s.info, s.heard = info, make([]atomic.Int64, info.Ranks)
 	sub, stop := context.WithCancel(ctx)
@@ -241,11 +255,12 @@ func (s *source) poll(ctx context.Context) {
 		s.f.o.Log.Debug("load poll failed", "engine", s.engine.ID(), "error", err)
 		return
 	}
-	if s.stop == nil && s.ranks != 0 && s.ranks != len(reports) {
-		// Another number of ranks: the old ones must not be waited for.
+	ranks := ranksOf(reports)
+	if s.stop == nil && s.ranks != nil && !slices.Equal(s.ranks, ranks) {
+		// Other ranks: the old ones must not be waited for.
 		s.f.o.Table.Forget(s.engine)
 	}
-	s.ranks = len(reports)
+	s.ranks = ranks
 	if s.stop != nil && len(reports) != s.info.Ranks && len(reports) != s.odd {
 		// The engine restarted before every rank was connected, so that no connection
 		// was lost. It is asked once: it may publish for other ranks than it polls.
@@ -257,6 +272,16 @@ func (s *source) poll(ctx context.Context) {
 		s.f.o.Table.Put(s.engine, r.Rank, r.Report, now)
 	}
 	s.f.reports.Add(len(reports))
+}
+
+// ranksOf are the ranks of reports, in ascending order.
+func ranksOf(reports []RankReport) []int {
+	ranks := make([]int, len(reports))
+	for i, r := range reports {
+		ranks[i] = r.Rank
+	}
+	slices.Sort(ranks)
+	return ranks
 }
 
 // fetch asks the present endpoint, and falls back to the deprecated one where it

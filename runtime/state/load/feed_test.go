@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -175,9 +176,69 @@ func TestPolling(t *testing.T) {
 		until(t, e, func(l *fleet.Load) bool { return l != nil && l.Running == 11 && !l.Native })
 		set(`{"loads":[{"dp_rank":0,"num_running_reqs":5,"num_waiting_reqs":2,"num_used_tokens":3,"max_total_num_tokens":4}]}`)
 		until(t, e, func(l *fleet.Load) bool { return l != nil && l.Running == 5 })
+		// Another rank, and as many as before: the one that is gone must not be waited for.
+		set(`{"loads":[{"dp_rank":3,"num_running_reqs":6,"num_waiting_reqs":2,"num_used_tokens":3,"max_total_num_tokens":4}]}`)
+		until(t, e, func(l *fleet.Load) bool { return l != nil && l.Running == 6 })
 		old.Store(true)
 		until(t, e, func(l *fleet.Load) bool { return l != nil && l.Running == 50 && l.Waiting == 20 })
 	})
+}
+
+// TestPollingGoesOnBesideQuestions: an engine that is asked again where it publishes,
+// and does not, keeps its reports, and so the estimate that takes two of them.
+func TestPollingGoesOnBesideQuestions(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	var work atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := work.Add(1)
+		fmt.Fprintf(w, `{"loads":[{"dp_rank":0,"num_running_reqs":1,"num_waiting_reqs":2,"num_used_tokens":3,"max_total_num_tokens":4,
+			"num_waiting_uncached_tokens":5,"num_total_tokens":6,"max_running_requests":7,
+			"total_prefill_uncached_tokens":%d,"total_prefill_busy_us":%d}]}`, n, 1000*n)
+	}))
+	defer server.Close()
+	e := engine(t, server.URL)
+	t.Run("feed", func(t *testing.T) {
+		runAsking(t, e, time.Nanosecond, func() (engineinfo.Info, error) { return engineinfo.Info{}, nil })
+		until(t, e, func(l *fleet.Load) bool { return l != nil && l.HasQueue && l.QueueMS == 5 })
+	})
+}
+
+// TestEngineComesBackSlowly restarts an engine with another rank, whose description
+// comes later than its sockets: the old ranks must not be taken for all of it until
+// the next regular question.
+func TestEngineComesBackSlowly(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	first, second := neighbours(t)
+	raw, _ := hex.DecodeString("9ba84c6f6164537461740302cd03e8ce0007a12001cd1000cd13e840ce075bcd15ce3ade68b1")
+	var wg sync.WaitGroup
+	stop, restart := make(chan struct{}), make(chan struct{})
+	wg.Go(func() { publish(first, raw, restart) })
+	wg.Go(func() { publish(second, raw, stop) })
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	e := engine(t, server.URL)
+	t.Run("feed", func(t *testing.T) {
+		var asked atomic.Int32
+		runAsking(t, e, time.Hour, func() (engineinfo.Info, error) {
+			info := engineinfo.Info{Publishes: true, Host: "127.0.0.1", LoadPort: first.Addr().(*net.TCPAddr).Port, LoadTopic: "load", Ranks: 1}
+			switch asked.Add(1) {
+			case 1:
+			case 2, 3, 4:
+				return info, errors.New("not ready")
+			default:
+				info.Ranks = 2
+			}
+			return info, nil
+		})
+		until(t, e, func(l *fleet.Load) bool { return l != nil && l.Running == 3 })
+		close(restart)
+		wg.Go(func() { publish(first, raw, stop) })
+		until(t, e, func(l *fleet.Load) bool { return l != nil && l.Running == 6 })
+	})
+	close(stop)
+	first.Close()
+	second.Close()
+	wg.Wait()
 }
 
 // TestPublished has two ranks on neighbouring ports. Only complete reports count,
