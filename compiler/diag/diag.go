@@ -89,6 +89,9 @@ type Finding struct {
 	// written there. Reports show neither it nor what follows on its line, up
 	// to SecretEnd when that is known.
 	Secret, SecretEnd Pos
+	// Suppressed is why the finding does not count; nil when it does. Reports
+	// show such a finding as suppressed and never as if it were not there.
+	Suppressed *Suppression
 }
 
 // New returns a finding with the severity that the table of codes gives it.

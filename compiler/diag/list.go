@@ -31,11 +31,23 @@ func (l List) Sort() {
 	})
 }
 
-// Count returns the number of findings of exactly that severity.
+// Count returns the number of findings of exactly that severity that are not
+// suppressed.
 func (l List) Count(s Severity) int {
 	n := 0
 	for i := range l {
-		if l[i].Severity == s {
+		if l[i].Severity == s && l[i].Suppressed == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Suppressed returns the number of findings that are suppressed.
+func (l List) Suppressed() int {
+	n := 0
+	for i := range l {
+		if l[i].Suppressed != nil {
 			n++
 		}
 	}
@@ -45,16 +57,16 @@ func (l List) Count(s Severity) int {
 // HasErrors reports whether l holds a finding of severity Error.
 func (l List) HasErrors() bool { return l.Count(Error) > 0 }
 
-// Worst returns the worst severity in l, and false for an empty list.
-func (l List) Worst() (Severity, bool) {
-	if len(l) == 0 {
-		return Note, false
-	}
-	worst := Note
+// Worst returns the worst severity in l of what is not suppressed, and false
+// when there is nothing.
+func (l List) Worst() (worst Severity, ok bool) {
+	worst = Note
 	for i := range l {
-		worst = min(worst, l[i].Severity)
+		if l[i].Suppressed == nil {
+			worst, ok = min(worst, l[i].Severity), true
+		}
 	}
-	return worst, true
+	return worst, ok
 }
 
 // Failed reports whether l holds an error of the family SH00xx: the tool could

@@ -44,15 +44,17 @@ func (w textWriter) paint(color, text string) string {
 
 func (r *Report) writeText(out io.Writer, color bool) error {
 	w := textWriter{bufio.NewWriter(out), color}
-	list, left := r.shown()
+	list, left := r.shown(func(f *diag.Finding) bool {
+		return active(f) && (!r.Quiet || f.Severity.AtLeast(r.FailOn))
+	})
 	lines := r.excerpts()
-	for i := range list {
-		lines.finding(w, &list[i])
+	for _, i := range list {
+		lines.finding(w, &r.Findings[i])
 	}
 	if left > 0 {
-		fmt.Fprintf(w, "%d more findings are not shown; see --max-findings\n", left)
+		fmt.Fprintln(w, notShown(left))
 	}
-	if len(r.Findings) > 0 {
+	if len(r.Findings) > 0 && !r.Quiet {
 		fmt.Fprintln(w, counts(r.Findings))
 	}
 	return w.Flush()
