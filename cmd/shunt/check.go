@@ -111,7 +111,7 @@ func compile(c *cli.Context, s *streams) error {
 		return err
 	}
 	// A report in JSON on the same stream has to stay one document.
-	if rep.occupies(s.out) {
+	if rep.quiet || rep.occupies(s.out) {
 		return nil
 	}
 	_, err = fmt.Fprintf(s.out, "%s  %s\n", r.Plan.Digest, output)

@@ -5,9 +5,16 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"shunt/compiler/source"
 )
 
+// TestMain makes the test binary usable as the command and as the child that
+// evaluates CUE.
 func TestMain(m *testing.M) {
+	if code, ok := source.ChildMain(os.Args, os.Stdin, os.Stdout); ok {
+		os.Exit(code)
+	}
 	testscript.Main(m, map[string]func(){"shunt": main})
 }
 

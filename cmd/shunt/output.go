@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -17,11 +19,21 @@ import (
 // reportFlags are the options of every command that reports findings.
 func reportFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "format", Usage: "report findings as `NAME[=FILE]`, text or json; repeat it for several (default: text)"},
+		&cli.StringSliceFlag{Name: "format", Usage: "report findings as `NAME[=FILE]`: " + formatNames() + "; repeat it for several (default: text)"},
 		&cli.StringFlag{Name: "fail-on", Value: "error", Usage: "least `SEVERITY` that gives exit status 1: error, warning or note"},
-		&cli.IntFlag{Name: "max-findings", Value: 200, Usage: "report at most `N` findings, 0 for all"},
+		&cli.IntFlag{Name: "max-findings", Value: 200, Usage: "report at most `N` findings, the worst first, 0 for all"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only the findings that give exit status 1 or 3; other formats than text stay complete"},
 		noColorFlag(),
 	}
+}
+
+// formatNames lists the formats of findings for people.
+func formatNames() string {
+	var names []string
+	for _, f := range report.Formats() {
+		names = append(names, string(f))
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
 func noColorFlag() cli.Flag {
@@ -39,25 +51,42 @@ type reporting struct {
 	targets []target
 	failOn  diag.Severity
 	max     int
+	quiet   bool
 	out     io.Writer
+	// inputs and named are those of report.Report; a command that reads
+	// configurations sets them.
+	inputs []string
+	named  func(file, pointer string) string
 }
 
 // newReporting reads the options. Out is where reports without a file go.
 func newReporting(c *cli.Context, out io.Writer) (*reporting, error) {
-	r := &reporting{max: c.Int("max-findings"), out: out}
+	r := &reporting{max: c.Int("max-findings"), quiet: c.Bool("quiet"), out: out}
 	if r.max < 0 {
 		return nil, wrongUsage("--max-findings %d is negative", r.max)
 	}
-	switch word := c.String("fail-on"); word {
-	case "error":
-		r.failOn = diag.Error
-	case "warning":
-		r.failOn = diag.Warning
-	case "note":
-		r.failOn = diag.Note
-	default:
-		return nil, wrongUsage("--fail-on %q is not error, warning or note", word)
+	var err error
+	if r.failOn, err = severity(c.String("fail-on")); err != nil {
+		return nil, err
 	}
+	if err := r.addTargets(c); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// severity reads the value of --fail-on.
+func severity(word string) (diag.Severity, error) {
+	for _, s := range [...]diag.Severity{diag.Error, diag.Warning, diag.Note} {
+		if word == s.String() {
+			return s, nil
+		}
+	}
+	return 0, wrongUsage("--fail-on %q is not error, warning or note", word)
+}
+
+// addTargets reads the values of --format.
+func (r *reporting) addTargets(c *cli.Context) error {
 	words := c.StringSlice("format")
 	if len(words) == 0 {
 		words = []string{string(report.Text)}
@@ -66,24 +95,27 @@ func newReporting(c *cli.Context, out io.Writer) (*reporting, error) {
 	for _, word := range words {
 		name, file, toFile := strings.Cut(word, "=")
 		f := report.Format(name)
-		if f != report.Text && f != report.JSON {
-			return nil, wrongUsage("--format %q is not text or json", name)
+		if !slices.Contains(report.Formats(), f) {
+			return wrongUsage("--format %q is not %s", name, formatNames())
 		}
 		if toFile && file == "" {
-			return nil, wrongUsage("--format %q names no file", word)
+			return wrongUsage("--format %q names no file", word)
+		}
+		if toFile && file == "-" {
+			file, toFile = "", false
 		}
 		if !toFile {
 			streams++
-			if f == report.Text && colors(c, out) {
+			if f == report.Text && colors(c, r.out) {
 				f = report.TextColor
 			}
 		}
 		r.targets = append(r.targets, target{f, file})
 	}
 	if streams > 1 {
-		return nil, wrongUsage("only one --format goes to the same stream; give the others a file, as in --format json=FILE")
+		return wrongUsage("only one --format goes to the same stream; give the others a file, as in --format json=FILE")
 	}
-	return r, nil
+	return nil
 }
 
 // files lists the files that reports go to.
@@ -142,49 +174,73 @@ func colors(c *cli.Context, w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// write writes the findings everywhere they are wanted.
+// write writes the findings everywhere they are wanted. A report that cannot be
+// written does not keep the others from being written.
 func (r *reporting) write(findings diag.List, lines func(string, int, int) []string) error {
-	rep := report.Report{Tool: "shunt", Version: version(), Findings: findings, Max: r.max, Lines: lines}
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "" // names of files stay as they are
+	}
+	rep := report.Report{
+		Tool: "shunt", Version: version(), Findings: findings, Max: r.max, Lines: lines,
+		FailOn: r.failOn, ExitStatus: r.status(findings), Inputs: r.inputs, Dir: dir, Named: r.named,
+	}
+	var failed []error
 	for _, t := range r.targets {
 		if t.file == "" {
-			if err := rep.Write(r.out, t.format); err != nil {
-				return fmt.Errorf("write report: %w", err)
+			quiet := rep
+			quiet.Quiet = r.quiet
+			if err := quiet.Write(r.out, t.format); err != nil {
+				failed = append(failed, fmt.Errorf("write report: %w", err))
 			}
 			continue
 		}
 		var b bytes.Buffer
 		if err := rep.Write(&b, t.format); err != nil {
-			return fmt.Errorf("write report: %w", err)
+			failed = append(failed, fmt.Errorf("write report: %w", err))
+			continue
 		}
 		if err := writeFile(t.file, b.Bytes()); err != nil {
-			return err
+			failed = append(failed, err)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
-// verdict is the exit status of findings, nil for fine.
-func (r *reporting) verdict(findings diag.List) error {
+// status is the exit status of findings. No format has a say in it.
+func (r *reporting) status(findings diag.List) int {
 	if findings.Failed() {
-		return exitStatus(exitFailed)
+		return exitFailed
 	}
 	if worst, ok := findings.Worst(); ok && worst.AtLeast(r.failOn) {
-		return exitStatus(exitFindings)
+		return exitFindings
+	}
+	return exitFine
+}
+
+// verdict is the exit status of findings as an error, nil for fine.
+func (r *reporting) verdict(findings diag.List) error {
+	if code := r.status(findings); code != exitFine {
+		return exitStatus(code)
 	}
 	return nil
 }
 
 // writeFile replaces a file as a whole: readers see the old or the new content.
-// A device or pipe is written to directly.
+// A device or pipe is written to directly, and so is what only looks like a
+// file, such as /dev/stdout that leads to one. A symbolic link stays one.
 func writeFile(name string, data []byte) error { return replaceFile(name, data, 0o644) }
 
 // replaceFile is writeFile for a file of another mode.
 func replaceFile(name string, data []byte, mode os.FileMode) (err error) {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+	if info, err := os.Stat(name); err == nil && (!info.Mode().IsRegular() || special(name)) {
 		if err := os.WriteFile(name, data, mode); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
 		return nil
+	}
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -213,11 +269,21 @@ func replaceFile(name string, data []byte, mode os.FileMode) (err error) {
 	return os.Rename(f.Name(), name)
 }
 
+// special reports whether a name is a link that the system makes up.
+func special(name string) bool {
+	full, err := filepath.Abs(name)
+	if err != nil || !strings.HasPrefix(full, "/dev/") && !strings.HasPrefix(full, "/proc/") {
+		return false
+	}
+	info, err := os.Lstat(full)
+	return err == nil && info.Mode()&os.ModeSymlink != 0
+}
+
 // occupies reports whether a document for programs goes to the stream, so that
 // nothing else may.
 func (r *reporting) occupies(w io.Writer) bool {
 	for _, t := range r.targets {
-		if t.file == "" && t.format == report.JSON && r.out == w {
+		if t.file == "" && t.format.Document() && r.out == w {
 			return true
 		}
 	}
