@@ -120,6 +120,7 @@ func newApp(s *streams) *cli.App {
 		Commands: []*cli.Command{
 			checkCommand(s), compileCommand(s), verifyCommand(s), showCommand(s),
 			fmtCommand(s),
+			diffCommand(s),
 			explainCommand(s), rulesCommand(s), keygenCommand(s), versionCommand(s),
 		},
 		Action: func(c *cli.Context) error {
