@@ -22,7 +22,7 @@ import (
 // TestDiff compares the two configurations of a case and writes the difference in
 // every form.
 func TestDiff(t *testing.T) {
-	schemas, err := filepath.Abs("../schema")
+	schemas, err := filepath.Abs("../compiler/plandiff")
 	if err != nil {
 		t.Fatal(err)
 	}

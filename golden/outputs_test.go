@@ -42,7 +42,7 @@ func judged(name string, schema, document []byte) error {
 
 // TestOutputSchemasCanFail has a document with one mistake each.
 func TestOutputSchemasCanFail(t *testing.T) {
-	text, err := os.ReadFile("../schema/diff.schema.json")
+	text, err := os.ReadFile("../compiler/plandiff/diff.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,11 @@ func diffCommand(s *streams) *cli.Command {
 			&cli.BoolFlag{Name: "exit-code", Usage: "exit with 2 if a difference is listed"},
 			noColorFlag(),
 		}, inputFlags()),
-		Action: func(c *cli.Context) error { return diff(c, s) },
+		Action: func(c *cli.Context) error { return diffPlans(c, s) },
 	}
 }
 
-func diff(c *cli.Context, s *streams) error {
+func diffPlans(c *cli.Context, s *streams) error {
 	format := c.String("format")
 	if format != "text" && format != "json" && format != "markdown" {
 		return wrongUsage("--format %q is not text, json or markdown", format)
