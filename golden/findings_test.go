@@ -276,7 +276,7 @@ func TestEveryCodeHasACase(t *testing.T) {
 		diag.OtherShape:      "it needs thousands of mistakes; the walk explains all others",
 	}
 	var texts []byte
-	for _, pattern := range []string{"check/*.txtar", "verify/*.txtar"} {
+	for _, pattern := range []string{"check/*.txtar", "verify/*.txtar", "migrate/*.txtar", "../compiler/migrate/*/testdata/*.txtar"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

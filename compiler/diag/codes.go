@@ -28,6 +28,7 @@ func families() [][]Entry {
 		legacyCodes,
 		planCodes,
 		migrateCodes,
+		migrateInputCodes,
 		signCodes,
 	}
 }
