@@ -17,6 +17,7 @@ import (
 	"shunt/runtime/fleet"
 	"shunt/runtime/policy"
 	"shunt/runtime/prepare"
+	"shunt/runtime/server"
 	"shunt/runtime/state/affinity"
 	"shunt/runtime/state/engineinfo"
 	"shunt/runtime/state/load"
@@ -308,6 +309,25 @@ func (d *draft) commit(f *fleet.Fleet) (retire func()) {
 			}
 		}
 	}
+}
+
+// cacheEvents tells what became of the events of an engine.
+func (s *services) cacheEvents(e *fleet.Engine) (server.CacheEvents, bool) {
+	s.mu.Lock()
+	m, index := s.models[e.Model()], s.index
+	s.mu.Unlock()
+	if m == nil || m.events == nil {
+		return server.CacheEvents{}, false
+	}
+	state, ok := m.events.feed.State(e)
+	if !ok {
+		return server.CacheEvents{}, false
+	}
+	v := server.CacheEvents{State: state.Text, Detail: state.Detail}
+	if index != nil {
+		v.Blocks = index.Held(e.URL())
+	}
+	return v, true
 }
 
 // holders are the engines that a cache-aware policy may pick: decode engines get

@@ -119,15 +119,12 @@ func New(o Options) *Feed {
 // blocks.
 func (f *Feed) SetEngines(engines []*fleet.Engine) { f.group.Set(engines) }
 
-// States is a snapshot of the engines followed.
-func (f *Feed) States() map[*fleet.Engine]State {
+// State is what is known about an engine, false if it is not followed.
+func (f *Feed) State(e *fleet.Engine) (State, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m := make(map[*fleet.Engine]State, len(f.engines))
-	for e, s := range f.engines {
-		m[e] = s
-	}
-	return m
+	s, ok := f.engines[e]
+	return s, ok
 }
 
 // Run follows the engines until ctx ends.
@@ -175,9 +172,10 @@ func (f *Feed) note(e *fleet.Engine, s State) {
 	if s == old || s.Text == Asking {
 		return
 	}
-	level := slog.LevelInfo
-	if s.Text == Refused || s.Text == Unknown {
-		level = slog.LevelWarn
+	// Without its events an engine is never picked for its cache.
+	level := slog.LevelWarn
+	if s.Text == Subscribed && s.Detail == "" {
+		level = slog.LevelInfo
 	}
 	f.o.Log.Log(context.Background(), level, "prefix events of engine",
 		"model", f.o.Model, "engine", e.ID(), "state", s.Text, "detail", s.Detail, "ranks", s.Ranks)

@@ -31,8 +31,8 @@ func TestPublisherStaysAway(t *testing.T) {
 			p.close()
 			b.until("a", 0, 1)
 			b.state(all[0], feed.Subscribed)
-			eventually(t, func() bool { return strings.Contains(b.feed.States()[all[0]].Detail, "0 of 1 ranks") },
-				func() string { return b.feed.States()[all[0]].Detail })
+			eventually(t, func() bool { return strings.Contains(b.known(all[0]).Detail, "0 of 1 ranks") },
+				func() string { return b.known(all[0]).Detail })
 		})
 	}
 	f("with replay", true)
