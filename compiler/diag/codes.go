@@ -25,6 +25,7 @@ func families() [][]Entry {
 		shapeCodes,
 		ruleCodes,
 		analysisCodes,
+		lintCodes,
 		legacyCodes,
 		planCodes,
 		migrateCodes,
