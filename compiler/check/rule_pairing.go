@@ -126,7 +126,7 @@ func nearLabel(name string, known []string) string {
 		most = 3
 	}
 	for _, k := range known {
-		if len(k) > 2 && editDistance(strings.ToLower(name), strings.ToLower(k), most) < most {
+		if len(k) > 2 && diag.Distance(strings.ToLower(name), strings.ToLower(k), most) < most {
 			return k
 		}
 	}
