@@ -188,7 +188,7 @@ func TestEditorSchemaAgreesOnMutations(t *testing.T) {
 			for _, target := range o.ofWord(word) {
 				count++
 				f := &filler{reference: r, t: t, of: o, word: word, target: target}
-				mutate(t, s, f.object(r.byKey["#Config"]), f, count)
+				probe(t, s, f.object(r.byKey["#Config"]), f, count)
 			}
 		}
 	}
@@ -197,8 +197,8 @@ func TestEditorSchemaAgreesOnMutations(t *testing.T) {
 	}
 }
 
-// mutate tries probes at the place that was filled.
-func mutate(t *testing.T, s *jsonschema.Schema, document map[string]any, f *filler, turn int) {
+// probe tries probes at the place that was filled.
+func probe(t *testing.T, s *jsonschema.Schema, document map[string]any, f *filler, turn int) {
 	t.Helper()
 	if f.in == nil {
 		t.Fatalf("no document has %s.%s", f.of.key, f.target.name)
