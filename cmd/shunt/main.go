@@ -119,8 +119,7 @@ func newApp(s *streams) *cli.App {
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
 			checkCommand(s), compileCommand(s), verifyCommand(s), showCommand(s),
-			fmtCommand(s), schemaCommand(s),
-			diffCommand(s),
+			fmtCommand(s),
 			explainCommand(s), rulesCommand(s), keygenCommand(s), versionCommand(s),
 		},
 		Action: func(c *cli.Context) error {

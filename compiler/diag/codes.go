@@ -25,11 +25,9 @@ func families() [][]Entry {
 		shapeCodes,
 		ruleCodes,
 		analysisCodes,
-		lintCodes,
 		legacyCodes,
 		planCodes,
 		migrateCodes,
-		migrateInputCodes,
 		signCodes,
 	}
 }
