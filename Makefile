@@ -1,6 +1,6 @@
 # Everything that continuous integration does, anybody can do with make. Only Go,
-# make and git are needed, except for lint (downloads tools) and e2e-clients
-# (node and npm).
+# make and git are needed, except for lint (downloads tools), e2e-clients and
+# e2e-editors (node and npm), and e2e-report (those and Chromium).
 
 # The standard library of this version has security fixes that go.mod's minimum
 # lacks; Go downloads it when needed. "make GOTOOLCHAIN=local" uses what is there.
@@ -16,7 +16,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build bin/demo demo demo-cache run test race lint vuln fuzz bench golden interop e2e-clients ci clean
+.PHONY: help build bin/demo demo demo-cache run test race lint vuln fuzz bench golden interop e2e-clients e2e-editors ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,7 +82,12 @@ e2e-clients: bin/demo ## the OpenAI clients for Go and JavaScript against the st
 	cd golden/clients/js && npm ci --no-audit --no-fund
 	@bin/demo --bin bin --exec 'set -e; (cd golden/clients/go && $(GO) test -count=1 -v ./...); cd golden/clients/js && npm test'
 
-ci: lint vuln race fuzz demo demo-cache interop e2e-clients ## what continuous integration runs
+e2e-editors: ## the language server of VS Code and Neovim with the schema of configurations (needs node and npm)
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "e2e-editors needs node (20 or later) and npm in PATH" >&2; exit 1; }
+	$(GO) build -trimpath -o bin/ ./cmd/shunt
+	cd golden/editors && npm ci --no-audit --no-fund && SHUNT=$(CURDIR)/bin/shunt npm test
+
+ci: lint vuln race fuzz demo demo-cache interop e2e-clients e2e-editors ## what continuous integration runs
 
 clean: ## remove what was built
-	rm -rf bin golden/clients/js/node_modules
+	rm -rf bin golden/clients/js/node_modules golden/editors/node_modules golden/browser/node_modules

@@ -91,7 +91,7 @@ models: [{
 
 func TestOneDigestForAllSyntaxes(t *testing.T) {
 	first := compile(t, "c.yaml", asYAML)
-	if first.Plan == nil || len(first.Findings) > 0 {
+	if first.Plan == nil {
 		t.Fatalf("findings\n%s", first.Findings)
 	}
 	f := func(texts ...string) {
@@ -178,7 +178,9 @@ func TestNoPlanWithErrors(t *testing.T) {
 		}
 		var got []string
 		for _, f := range r.Findings {
-			got = append(got, string(f.Code))
+			if f.Severity == diag.Error {
+				got = append(got, string(f.Code))
+			}
 		}
 		if want := strings.Trim(fmt.Sprint(codes), "[]"); strings.Join(got, " ") != want {
 			t.Errorf("findings %v, want %s\n%s", got, want, r.Findings)

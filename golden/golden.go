@@ -65,6 +65,27 @@ func Run(t *testing.T, pattern string, f func(t *testing.T, c *Case)) {
 	}
 }
 
+// Each calls f for every archive that matches the pattern, without running it:
+// nothing is written, and no output is compared.
+func Each(t *testing.T, pattern string, f func(c *Case)) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no case matches %s: %v", pattern, err)
+	}
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := newCase(archive)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		f(c)
+	}
+}
+
 func run(t *testing.T, path string, f func(t *testing.T, c *Case)) {
 	t.Helper()
 	path, err := filepath.Abs(path)

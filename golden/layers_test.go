@@ -41,7 +41,7 @@ func layers() []layer {
 		{"compiler/format", []string{"compiler/source", "compiler/diag"}},
 		{"compiler/lower", []string{"schema/plan", "compiler/config", "compiler/diag", "compiler/source"}},
 		{"compiler/migrate/argv", []string{"compiler/diag"}},
-		{"compiler/migrate/bucketfile", []string{"compiler/diag"}},
+		{"compiler/migrate/bucketfile", []string{"compiler/source", "compiler/diag"}},
 		{"compiler/migrate/flags", []string{"schema/plan", "compiler/migrate/argv", "compiler/diag"}},
 		{"compiler/migrate", []string{"schema/plan", "compiler", "compiler/"}},
 		{"compiler/plandiff", []string{"schema/plan"}},
@@ -88,7 +88,8 @@ func outside() []layer {
 	return []layer{
 		{"cuelang.org/go", []string{"compiler/", "cmd/shunt"}},
 		{"github.com/cockroachdb/apd", []string{"compiler/source"}},
-		{"go.yaml.in/yaml", []string{"compiler/source", "compiler/format", "cmd/shunt"}},
+		{"go.yaml.in/yaml", []string{"compiler/source", "compiler/format", "compiler/migrate/", "cmd/shunt"}},
+		{"mvdan.cc/sh", []string{"compiler/migrate/argv"}},
 		{"github.com/go-json-experiment/json", []string{
 			"compiler/source", "runtime/prepare", "runtime/forward", "runtime/server", "runtime/simulate", "runtime/enginetest",
 		}},

@@ -55,7 +55,7 @@ type field struct {
 }
 
 // value is a definition that is no object.
-type value struct{ name, form, doc string }
+type value struct{ key, name, form, doc string }
 
 // renamed is a dropped name and what to write instead.
 type renamed struct{ name, hint string }
@@ -144,7 +144,7 @@ func (r *reference) define(name string) error {
 				text, err = strconv.Unquote(arg)
 			}
 		}
-		r.values = append(r.values, &value{spoken(name), text, docOf(def)})
+		r.values = append(r.values, &value{name, spoken(name), text, docOf(def)})
 		return err
 	}
 	return r.object(name, docOf(def), body)

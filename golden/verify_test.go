@@ -27,7 +27,7 @@ func TestVerify(t *testing.T) {
 		options, names := arrange(t, c, editFile)
 		var e edit
 		decode(t, c.Input(editFile), &e)
-		_, err := plan.Load([]byte(e.apply(t, string(clean(t, options, names...)))))
+		_, err := plan.Load([]byte(e.apply(t, string(made(t, options, names...)))))
 		if err == nil {
 			t.Fatal("the edited plan is accepted")
 		}

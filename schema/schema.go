@@ -1,5 +1,6 @@
-// Package schema holds the CUE schema of the configuration as text. It
-// evaluates nothing; compiler/check does.
+// Package schema holds the CUE schema of the configuration as text, and the JSON
+// Schema for editors that is made from it. It evaluates nothing; compiler/check
+// does.
 //
 // The words of the schema are the words of the whole project. Where a comment
 // in a CUE file says "engine", older routers said worker; the field name
@@ -8,7 +9,10 @@
 // The package is read-only and safe for concurrent use.
 package schema
 
-import _ "embed"
+import (
+	"bytes"
+	_ "embed"
+)
 
 //go:embed config.cue
 var config string
@@ -24,6 +28,13 @@ var state string
 
 //go:embed legacy.cue
 var legacy string
+
+//go:embed config.schema.json
+var editors []byte
+
+// JSON returns the JSON Schema of a configuration. It has the shape that the CUE
+// schema has, and editors know how to use it.
+func JSON() []byte { return bytes.Clone(editors) }
 
 // File is one CUE file of the schema.
 type File struct {

@@ -119,7 +119,8 @@ func newApp(s *streams) *cli.App {
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
 			checkCommand(s), compileCommand(s), verifyCommand(s), showCommand(s),
-			fmtCommand(s),
+			fmtCommand(s), schemaCommand(s),
+			diffCommand(s),
 			explainCommand(s), rulesCommand(s), keygenCommand(s), versionCommand(s),
 		},
 		Action: func(c *cli.Context) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"shunt/compiler/diag"
+	"shunt/compiler/report"
 )
 
 func rulesCommand(s *streams) *cli.Command {
@@ -72,9 +73,9 @@ func rulesMarkdown(out io.Writer) error {
 	return err
 }
 
-// explainCode prints what a code means.
+// explainCode prints the page of a code.
 func explainCode(out io.Writer, code string) error {
-	e, ok := diag.Lookup(diag.Code(strings.ToUpper(code)))
+	page, ok := diag.PageOf(diag.Code(strings.ToUpper(code)))
 	if !ok {
 		var codes []string
 		for _, e := range diag.Table() {
@@ -85,26 +86,5 @@ func explainCode(out io.Writer, code string) error {
 		}
 		return wrongUsage("there is no code %q; shunt rules lists them", code)
 	}
-	_, err := fmt.Fprintf(out, "%s %s: %s\n\n%s\n\n%s\n", e.Code, e.Severity, e.Title, wrap(e.Explanation), wrap(e.Hint))
-	return err
-}
-
-// wrap breaks a paragraph into lines of at most 80 characters.
-func wrap(text string) string {
-	var b strings.Builder
-	column := 0
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-		case column+1+len(word) > 80:
-			b.WriteByte('\n')
-			column = 0
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	return b.String()
+	return report.Page(out, page)
 }

@@ -65,11 +65,15 @@ func show(c *cli.Context, s *streams) error {
 
 // showInput loads the plan of the arguments or compiles them.
 func showInput(c *cli.Context, s *streams) (*plan.Document, error) {
+	return planOf(c, s, c.Args().Slice())
+}
+
+// planOf loads a plan, or compiles configurations. Findings go to standard error.
+func planOf(c *cli.Context, s *streams, names []string) (*plan.Document, error) {
 	rep := &reporting{failOn: diag.Error, max: 200, out: s.err, targets: []target{{format: report.Text}}}
 	if colors(c, s.err) {
 		rep.targets[0].format = report.TextColor
 	}
-	names := c.Args().Slice()
 	in, err := newInputs(c, s, names)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"slices"
 	"strings"
 
 	"shunt/compiler/config"
@@ -46,36 +45,6 @@ func (r *rules) sounds() []*modelAt {
 			out = append(out, &r.models[i])
 		}
 	}
-	return out
-}
-
-// matched lists the indexes of the engines that belong to a group, ascending.
-func (m *modelAt) matched(g *groupAt) []int {
-	var out []int
-	add := func(i int) {
-		e := &m.engines[i]
-		if e.Role != string(g.stage) {
-			return
-		}
-		for name, value := range g.Labels {
-			if got, ok := e.Labels[name]; !ok || got != value {
-				return
-			}
-		}
-		out = append(out, i)
-	}
-	if g.WorkerIDs == nil {
-		for i := range m.engines {
-			add(i)
-		}
-		return out
-	}
-	for _, id := range *g.WorkerIDs {
-		if i, ok := m.byID[id]; ok {
-			add(i)
-		}
-	}
-	slices.Sort(out)
 	return out
 }
 

@@ -33,11 +33,14 @@ func ruleLengthGaps(r *rules) {
 				f := r.add(diag.LengthGap, m.bucketAt(b)+"/limits/max", fmt.Sprintf(
 					"max_context_tokens %d is below limits.max %d, so no bucket takes inputs of %s tokens", *c.MaxContextTokens, *c.Limits.Max, span(from, next-1)))
 				f.Hint = "raise max_context_tokens or lower limits.max"
+				r.cut[m.bucketAt(b)] = true
 				r.also(f, m.bucketAt(b)+"/max_context_tokens", "max_context_tokens is here")
 			} else {
-				at := m.startingAt(next)
-				r.add(diag.LengthGap, at, fmt.Sprintf("no bucket takes inputs of %s tokens", span(from, next-1))).
-					Hint = "lower limits.min of this bucket or raise the bound of another, if the gap is not meant"
+				f := r.add(diag.LengthGap, m.startingAt(next), fmt.Sprintf("no bucket takes inputs of %s tokens", span(from, next-1)))
+				f.Hint = "lower limits.min of this bucket or raise the bound of another, if the gap is not meant"
+				if from == next-1 && from > 0 {
+					f.Hint = fmt.Sprintf("both bounds of a range are inclusive: the range after %d begins at %d", from-1, from)
+				}
 			}
 		}
 		gaps.finish(r, "gap")

@@ -18,8 +18,7 @@ func ruleReach(r *rules) {
 			continue // the catch-all bucket has every engine
 		}
 		used := make([]bool, len(m.engines))
-		// Groups that take every engine of their role are common and alike.
-		var all [3]bool
+		seen := make(map[*members]bool)
 		for i := range m.groups {
 			g := &m.groups[i]
 			if g.WorkerIDs != nil && len(*g.WorkerIDs) == 0 {
@@ -27,19 +26,17 @@ func ruleReach(r *rules) {
 					Hint = "remove the field if every engine of the role is meant"
 				continue
 			}
-			whole := g.WorkerIDs == nil && len(g.Labels) == 0
-			if whole && all[stageIndex(g.stage)] {
-				continue
-			}
-			engines := m.matched(g)
-			if len(engines) == 0 {
+			if len(g.members.engines) == 0 {
 				r.emptyGroup(m, g)
 				continue
 			}
-			for _, e := range engines {
+			if seen[g.members] {
+				continue
+			}
+			seen[g.members] = true
+			for _, e := range g.members.engines {
 				used[e] = true
 			}
-			all[stageIndex(g.stage)] = all[stageIndex(g.stage)] || whole
 		}
 		for i := range used {
 			if !used[i] {
@@ -48,16 +45,6 @@ func ruleReach(r *rules) {
 			}
 		}
 	}
-}
-
-func stageIndex(s plan.Role) int {
-	switch s {
-	case plan.Plain:
-		return 0
-	case plan.Prefill:
-		return 1
-	}
-	return 2
 }
 
 func (r *rules) emptyGroup(m *modelAt, g *groupAt) {
@@ -70,35 +57,61 @@ func (r *rules) emptyGroup(m *modelAt, g *groupAt) {
 		Hint = "correct the group, or the roles and labels of the engines"
 }
 
+// pairing is two memberships and the labels that pairs of them have in common.
+type pairing struct {
+	prefill, decode *members
+	labels          string
+}
+
+// pairingAt is a PD bucket with its pairing.
+type pairingAt struct {
+	key             pairing
+	prefill, decode *groupAt
+	labels          []string
+}
+
+// pairings lists the PD buckets of a model whose groups both have engines.
+func (m *modelAt) pairings() (out []pairingAt) {
+	for i := 0; i+1 < len(m.groups); i++ {
+		p, d := &m.groups[i], &m.groups[i+1]
+		if p.stage != plan.Prefill || len(p.members.engines) == 0 || len(d.members.engines) == 0 {
+			continue
+		}
+		labels := m.buckets()[p.bucket].Groups.PD.MatchLabels
+		out = append(out, pairingAt{pairing{p.members, d.members, strings.Join(labels, "\x00")}, p, d, labels})
+	}
+	return out
+}
+
 // rulePairs warns about a PD bucket whose engines cannot pair by match_labels.
 func rulePairs(r *rules) {
 	for _, m := range r.sounds() {
-		for i := 0; i+1 < len(m.groups); i++ {
-			p, d := &m.groups[i], &m.groups[i+1]
-			if p.stage != plan.Prefill {
+		steps, apart := maxSteps, make(map[pairing]bool)
+		for _, p := range m.pairings() {
+			if len(p.labels) == 0 {
 				continue
 			}
-			names := m.buckets()[p.bucket].Groups.PD.MatchLabels
-			prefills, decodes := m.matched(p), m.matched(d)
-			if len(names) == 0 || len(prefills) == 0 || len(decodes) == 0 {
-				continue
+			none, known := apart[p.key]
+			if !known && steps.spend(len(p.prefill.members.engines)+len(p.decode.members.engines)) {
+				keys := m.pairKeys(p.decode.members, p.labels)
+				none = !slices.ContainsFunc(p.prefill.members.engines, func(e int) bool { return keys[pairKey(m.engines[e].Labels, p.labels)] })
+				apart[p.key] = none
 			}
-			keys := make(map[string]bool, len(decodes))
-			for _, e := range decodes {
-				keys[pairKey(m.engines[e].Labels, names)] = true
-			}
-			pairs := 0
-			for _, e := range prefills {
-				if keys[pairKey(m.engines[e].Labels, names)] {
-					pairs++
-				}
-			}
-			if pairs == 0 {
-				r.addKey(diag.NoPair, m.bucketAt(p.bucket)+"/groups/pd/match_labels", fmt.Sprintf("no prefill and decode engine of the bucket have the same %s, so it never serves a request", strings.Join(names, ", "))).
+			if none {
+				r.addKey(diag.NoPair, m.bucketAt(p.prefill.bucket)+"/groups/pd/match_labels", fmt.Sprintf("no prefill and decode engine of the bucket have the same %s, so it never serves a request", strings.Join(p.labels, ", "))).
 					Hint = "correct the labels of the engines, the groups or match_labels"
 			}
 		}
 	}
+}
+
+// pairKeys has the keys of the engines of a group.
+func (m *modelAt) pairKeys(of *members, labels []string) map[string]bool {
+	keys := make(map[string]bool, len(of.engines))
+	for _, e := range of.engines {
+		keys[pairKey(m.engines[e].Labels, labels)] = true
+	}
+	return keys
 }
 
 // rulePairLabels warns about names in match_labels that no engine carries: an

@@ -47,6 +47,7 @@ func ruleShadowed(r *rules) {
 				f := r.add(diag.ShadowedBucket, m.bucketAt(i)+"/id", fmt.Sprintf("bucket %q is never used: bucket %q comes first, takes the same requests and has the same engines", m.buckets()[i].ID, first.ID))
 				f.Hint = "remove it, change its range or rank, or give the earlier bucket admission limits"
 				r.also(f, m.bucketAt(open[j])+"/id", fmt.Sprintf("bucket %q is here", first.ID))
+				r.shadowed[m.bucketAt(i)] = true
 				continue
 			}
 			limited := slices.ContainsFunc(byBucket[i], func(g groupAt) bool { return m.limited(&g) })
@@ -84,17 +85,23 @@ func (m *modelAt) shadows(a, b int, groups [][]groupAt) bool {
 		}
 	}
 	for i := range groups[a] {
-		if !subset(m.matched(&groups[b][i]), m.matched(&groups[a][i])) {
+		if !subset(groups[b][i].members, groups[a][i].members) {
 			return false
 		}
 	}
 	return true
 }
 
-// subset reports whether every element of a is in b; both are ascending.
-func subset(a, b []int) bool {
-	for _, x := range a {
-		if _, ok := slices.BinarySearch(b, x); !ok {
+// subset reports whether every engine of a is in b.
+func subset(a, b *members) bool {
+	if a == b {
+		return true
+	}
+	if len(a.engines) > len(b.engines) {
+		return false
+	}
+	for _, x := range a.engines {
+		if _, ok := slices.BinarySearch(b.engines, x); !ok {
 			return false
 		}
 	}

@@ -17,19 +17,31 @@ import (
 // that a mistake of shape leaves unknown.
 func Rules(t *source.Tree, c *config.Config, shape diag.List) diag.List {
 	r := newRules(t, c, shape)
-	for _, rule := range [...]func(*rules){
+	for _, rule := range allRules() {
+		rule(r)
+	}
+	r.list.Sort()
+	return r.list
+}
+
+// allRules lists the rules. Those that find errors come first, because an
+// analysis of the whole means nothing where there are some, and a rule that
+// another one looks at comes before it.
+func allRules() []func(*rules) {
+	return []func(*rules){
 		ruleNames, ruleUniqueModels, ruleUniqueBuckets, ruleUniqueEngines, ruleEngineURLs,
 		ruleEngineRoles, ruleBootstrapPort, ruleCatchAll,
 		ruleOneKind, ruleMembership, ruleRepeatedLabels, ruleLimitOrder, ruleRuns,
 		rulePolicyStage, rulePolicyTuning, ruleDefaults,
 		ruleAddresses, ruleServerRanges, ruleTimeoutOrder,
-		ruleStateServices, ruleTokenizer, ruleEngineKind, ruleEvents, ruleSampling, ruleUnread, ruleCacheSignal, ruleTargets, rulePolling,
+		ruleStateServices, ruleTokenizer, ruleSampling, ruleUnread, ruleCacheSignal, ruleTargets, rulePolling,
 		ruleLengthGaps, rulePeakGaps, ruleShadowed, ruleReach, rulePairs, rulePairLabels, ruleAdmission,
-	} {
-		rule(r)
+		ruleRanges, ruleOneTokenOverlap, ruleOrder, ruleRankOverruled, ruleLimitBypassed,
+		ruleBounds, ruleMatchLength, ruleTokenLimit, ruleQueueGate, ruleDecodePending,
+		ruleSwitchedOff, ruleEstimates, ruleEmptySections,
+		ruleHeaders, ruleUnpaired, ruleSimilarLabels, rulePartialBootstrap, ruleSchemes, ruleHosts, ruleAlike, ruleSpaces,
+		ruleDrain, ruleBreaker, ruleBody, ruleExposedDecision, ruleBindings, ruleLookup,
 	}
-	r.list.Sort()
-	return r.list
 }
 
 // rules is what the rules share: the configuration, an index of it, and the
@@ -41,6 +53,9 @@ type rules struct {
 	// broken holds the paths of the mistakes of shape, sorted.
 	broken []string
 	models []modelAt
+	// cut and shadowed hold the paths of buckets that a finding names already:
+	// as cut off by their context, and as never used.
+	cut, shadowed map[string]bool
 }
 
 // modelAt is a model with its place and an index.
@@ -61,10 +76,12 @@ type groupAt struct {
 	at     string
 	bucket int
 	stage  plan.Role
+	// members is never nil.
+	members *members
 }
 
 func newRules(t *source.Tree, c *config.Config, shape diag.List) *rules {
-	r := &rules{tree: t, cfg: c}
+	r := &rules{tree: t, cfg: c, cut: make(map[string]bool), shadowed: make(map[string]bool)}
 	for i := range shape {
 		if shape[i].Severity == diag.Error {
 			r.broken = append(r.broken, shape[i].Path)
@@ -99,13 +116,17 @@ func (r *rules) index(m *config.Model, at string) modelAt {
 		g := &out.buckets()[i].Groups
 		p := out.bucketAt(i) + "/groups/"
 		if g.Plain != nil {
-			out.groups = append(out.groups, groupAt{g.Plain, p + "plain", i, plan.Plain})
+			out.groups = append(out.groups, groupAt{Group: g.Plain, at: p + "plain", bucket: i, stage: plan.Plain})
 		}
 		if g.PD != nil {
 			out.groups = append(out.groups,
-				groupAt{&g.PD.Prefill, p + "pd/prefill", i, plan.Prefill},
-				groupAt{&g.PD.Decode, p + "pd/decode", i, plan.Decode})
+				groupAt{Group: &g.PD.Prefill, at: p + "pd/prefill", bucket: i, stage: plan.Prefill},
+				groupAt{Group: &g.PD.Decode, at: p + "pd/decode", bucket: i, stage: plan.Decode})
 		}
+	}
+	x := newMemberIndex(&out)
+	for i := range out.groups {
+		out.groups[i].members = x.of(&out.groups[i])
 	}
 	return out
 }

@@ -131,7 +131,7 @@ func TestNoFollowUpFindings(t *testing.T) {
 func TestLimits(t *testing.T) {
 	want(t, plain("  - {id: a, limits: {min: 9, max: 8}, "+all+"}\n"), `SH0209 8 <9> limits.min 9 is above limits.max 8`)
 	want(t, plain("  - {id: a, limits: {min: 9}, max_context_tokens: 8, "+all+"}\n"), `SH0209 8 <9> limits.min 9 is above max_context_tokens 8`)
-	want(t, plain("  - {id: a, limits: {min: 9, max: 9}, max_context_tokens: 9, "+all+"}\n"), `SH0301 8 <9> no bucket takes inputs of 0 to 8 tokens`)
+	want(t, plain("  - {id: a, limits: {min: 9, max: 9}, max_context_tokens: 9, "+all+"}\n"), `SH0301 8 <9> no bucket takes inputs of 0 to 8 tokens`, `SH0319 8 <9>`)
 }
 
 func TestPolicies(t *testing.T) {
@@ -144,8 +144,8 @@ func TestPolicies(t *testing.T) {
 	want(t, policy("{type: cache_aware, saturation_queue_floor: 3, worker_queue_limit: 3}"), blind, index)
 	want(t, policy("{type: cache_aware, candidate_min_workers: 40}"), blind, index, "SH0214 8 <40> candidate_min_workers 40 is above candidate_max_workers 32")
 	want(t, policy("{type: cache_aware, candidate_max_workers: 7}"), blind, index, "SH0214 8 <7> candidate_min_workers 8 is above candidate_max_workers 7")
-	want(t, policy("{type: session_aware}"))
-	want(t, policy("{type: sticky, fallback: load_based}"))
+	want(t, policy("{type: session_aware}"), "SH0338")
+	want(t, policy("{type: sticky, fallback: load_based}"), "SH0338")
 	want(t, pd("  - {id: a, groups: {pd: {prefill: {}, decode: {policy: {type: cache_aware}}}}}\n"), "SH0213 8 <cache_aware> cache_aware is not possible on a decode group")
 	want(t, policy("{type: random, admission: {max_inflight_requests: 0, max_kv_tokens: 1}}"),
 		"SH0308 8 <0> max_inflight_requests of 0")
@@ -205,7 +205,7 @@ func TestStateServices(t *testing.T) {
 	cached(`{remote: {endpoint: "http://a:1", query_timeout: 0s}}`, "SH0106 1 <0s> 0s is outside")
 	bound := func(affinity string, lines ...string) {
 		t.Helper()
-		want(t, model("state: {affinity: "+affinity+"}", "", "  - {id: a, groups: {plain: {policy: {type: sticky}}}}\n"), lines...)
+		want(t, model("state: {affinity: "+affinity+"}", "  affinity: {routing_key_header: x}", "  - {id: a, groups: {plain: {policy: {type: sticky}}}}\n"), lines...)
 	}
 	bound("{memory: {}, sweep: 1s}")
 	bound("{idle: 0s}", "SH0106 1 <0s> 0s is outside")
@@ -229,7 +229,7 @@ func TestUnreadSettings(t *testing.T) {
 		"SH0224 6 <tokenizer> nothing reads tokenizer: ids are not forwarded",
 		"SH0224 7 <session_id_header> nothing reads session_id_header: no policy of the model is session_aware",
 		"SH0224 7 <routing_key_header> nothing reads routing_key_header",
-		"SH0224 10 <tokens_per_second> nothing reads tokens_per_second: the model has no tps_slo")
+		"SH0328 10 <ttft_ms>", "SH0224 10 <tokens_per_second> nothing reads tokens_per_second: the model has no tps_slo")
 	// A default policy of a model without buckets counts.
 	text := model("state: {affinity: {}}", "  affinity: {session_id_header: x}\n  defaults: {policy: {type: session_aware}}", "")
 	want(t, strings.TrimSuffix(text, "  buckets:\n"))
@@ -244,7 +244,7 @@ func TestTargets(t *testing.T) {
 	slo("  ttft_slo: slo_first", "", "SH0313 6 <slo_first> ttft_slo slo_first changes nothing")
 	slo("  tps_slo: best_effort", "", "SH0313 6 <best_effort> tps_slo best_effort changes nothing")
 	// A bucket that is shadowed by length may be the first for a target.
-	want(t, model("", "  ttft_slo: slo_first", "  - {id: a, "+all+"}\n  - {id: b, rank: 1, ttft_ms: 1, "+all+"}\n"))
+	want(t, model("", "  ttft_slo: slo_first", "  - {id: a, "+all+"}\n  - {id: b, rank: 1, ttft_ms: 1, "+all+"}\n"), "SH0329 8 <a>")
 }
 
 func TestSampling(t *testing.T) {
@@ -281,19 +281,19 @@ func TestCoverage(t *testing.T) {
 }
 
 func TestShadowed(t *testing.T) {
-	two := func(a, b string) string { return plain("  - {id: a, " + a + "}\n  - {id: b, " + b + "}\n") }
+	two := func(a, b string) string { return plain("  - {id: a, " + a + "}\n  - {id: b, rank: 1, " + b + "}\n") }
 	const never = `SH0303 9 <b> bucket "b" is never used`
 	limited := "groups: {plain: {policy: {type: random, admission: {max_inflight_requests: 1}}}}"
 	want(t, two(all, all), never)
 	want(t, two(all, "limits: {min: 5}, "+all), never)
 	want(t, two("limits: {min: 5}, "+all, all))             // b takes shorter inputs
-	want(t, two(limited, all))                              // a refuses
+	want(t, two(limited, all), "SH0322 9 <plain>")          // a refuses
 	want(t, two(all, limited), never)                       // whether b refuses does not matter
 	want(t, two("groups: {plain: {worker_ids: [A]}}", all)) // b has more engines
 	want(t, two(all, "groups: {plain: {worker_ids: [A]}}"), never)
 	want(t, two("groups: {plain: {labels: {zone: x}}}", "groups: {plain: {worker_ids: [A, B]}}"))
-	want(t, two("limits: {max: 5}, "+all, all))                                                    // b takes longer inputs
-	want(t, two("limits: {max: 5}, "+all, "limits: {max: 9}, max_context_tokens: 5, "+all), never) // same capacity, a takes every peak
+	want(t, two("limits: {max: 5}, "+all, all))                                                                    // b takes longer inputs
+	want(t, two("limits: {max: 5}, "+all, "limits: {max: 9}, max_context_tokens: 5, "+all), never, "SH0318 9 <9>") // same capacity, a takes every peak
 }
 
 func TestReach(t *testing.T) {

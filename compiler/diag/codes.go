@@ -25,9 +25,11 @@ func families() [][]Entry {
 		shapeCodes,
 		ruleCodes,
 		analysisCodes,
+		lintCodes,
 		legacyCodes,
 		planCodes,
 		migrateCodes,
+		migrateInputCodes,
 		signCodes,
 	}
 }

@@ -7,17 +7,17 @@ import "strings"
 func Nearest(wrong string, known []string) string {
 	best, distance := "", len(wrong)/3+2
 	for _, k := range known {
-		if d := editDistance(strings.ToLower(wrong), k, distance); d < distance {
+		if d := Distance(strings.ToLower(wrong), k, distance); d < distance {
 			best, distance = k, d
 		}
 	}
 	return best
 }
 
-// editDistance counts the insertions, deletions, substitutions and swaps of
+// Distance counts the insertions, deletions, substitutions and swaps of
 // neighbours between a and b, in bytes. It may return any number from most up
 // for words that are further apart, and is quick then.
-func editDistance(a, b string, most int) int {
+func Distance(a, b string, most int) int {
 	if len(a)-len(b) >= most || len(b)-len(a) >= most {
 		return most
 	}

@@ -49,6 +49,11 @@ func TestConversationStaysWithItsPrefix(t *testing.T) {
 			t.Errorf("turn %d went to %s, want %s", turn, a.engine, owner)
 		}
 	}
+	for id, v := range r.cacheEvents() {
+		if v.State != "subscribed" || v.Blocks > 30 != (id == owner) {
+			t.Errorf("administrators see of %s: %+v; the owner is %s", id, v, owner)
+		}
+	}
 	r.wants("no_cache_candidate", long("b", 600))
 	for _, e := range all {
 		if s := e.State(); e.ID() == owner && s.CachedTokens < 5*550 {

@@ -22,6 +22,7 @@ import (
 
 	"shunt/runtime/app"
 	"shunt/runtime/enginetest"
+	"shunt/runtime/server"
 	"shunt/schema/plan"
 )
 
@@ -332,6 +333,30 @@ func (r *router) reload() (int, string) {
 		r.t.Fatal(err)
 	}
 	return resp.StatusCode, string(text)
+}
+
+// cacheEvents is what administrators see of the engines' caches, by id.
+func (r *router) cacheEvents() map[string]server.CacheEvents {
+	r.t.Helper()
+	resp, err := r.client.Get(r.admin + "/admin/engines")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Engines []struct {
+			ID     string             `json:"id"`
+			Events server.CacheEvents `json:"cache_events"`
+		} `json:"engines"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		r.t.Fatal(err)
+	}
+	views := map[string]server.CacheEvents{}
+	for _, e := range list.Engines {
+		views[e.ID] = e.Events
+	}
+	return views
 }
 
 // metric reads a metric, the sum over all its labels unless they are given.

@@ -78,6 +78,7 @@ func Run(ctx context.Context, o Options) error {
 	p.forwarder = forward.New(forward.Options{Log: p.log, Observer: meters})
 	p.server = server.New(server.Options{
 		Fleet: p.fleet, Forwarder: p.forwarder, Meters: meters, Log: p.log, Reload: p.reload,
+		CacheEvents: p.services.cacheEvents,
 	})
 	if err := p.install(document, data); err != nil {
 		return err

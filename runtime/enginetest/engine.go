@@ -259,24 +259,7 @@ func (e *Engine) routes() http.Handler {
 	mux.HandleFunc("POST /abort_request", e.abortRequest)
 	mux.HandleFunc("POST /tokenize", e.introspecting(e.tokenize))
 	mux.HandleFunc("/flush_cache", e.flushCache)
-	for path, h := range e.reports() {
-		mux.HandleFunc("GET "+path, e.introspecting(h))
-	}
-	mux.HandleFunc("POST /_sim/fault", e.postFault)
-	mux.HandleFunc("GET /_sim/fault", e.getFaults)
-	mux.HandleFunc("DELETE /_sim/fault", e.deleteFaults)
-	mux.HandleFunc("GET /_sim/requests", e.getRequests)
-	mux.HandleFunc("GET /_sim/state", e.getState)
-	mux.HandleFunc("POST /_sim/cache", e.postCache)
-	return e.counted(mux)
-}
-
-// reports are the endpoints that only report.
-func (e *Engine) reports() map[string]http.HandlerFunc {
-	if e.opts.VLLM {
-		return map[string]http.HandlerFunc{"/health": e.health, "/v1/models": e.models, "/metrics": e.vllmMetrics}
-	}
-	return map[string]http.HandlerFunc{
+	for path, h := range map[string]http.HandlerFunc{
 		"/health":          e.health,
 		"/health_generate": e.health,
 		"/server_info":     e.serverInfo,
@@ -286,7 +269,16 @@ func (e *Engine) reports() map[string]http.HandlerFunc {
 		"/v1/models":       e.models,
 		"/v1/loads":        e.loads,
 		"/get_load":        e.legacyLoad,
+	} {
+		mux.HandleFunc("GET "+path, e.introspecting(h))
 	}
+	mux.HandleFunc("POST /_sim/fault", e.postFault)
+	mux.HandleFunc("GET /_sim/fault", e.getFaults)
+	mux.HandleFunc("DELETE /_sim/fault", e.deleteFaults)
+	mux.HandleFunc("GET /_sim/requests", e.getRequests)
+	mux.HandleFunc("GET /_sim/state", e.getState)
+	mux.HandleFunc("POST /_sim/cache", e.postCache)
+	return e.counted(mux)
 }
 
 // ID returns the engine's name.

@@ -72,6 +72,8 @@ type engineView struct {
 	Breaker  string    `json:"breaker"`
 	Inflight int64     `json:"inflight_requests"`
 	Load     *loadView `json:"load"`
+	// Events is absent where no policy asks for prefixes.
+	Events *CacheEvents `json:"cache_events,omitempty"`
 }
 
 // loadView is the latest load report. Native values are absent from a basic one.
@@ -113,7 +115,13 @@ func (s *Server) adminEngines(w http.ResponseWriter, _ *http.Request) {
 	}{[]engineView{}}
 	for _, model := range s.opts.Fleet.Models() {
 		for _, e := range s.opts.Fleet.Engines(model) {
-			list.Engines = append(list.Engines, viewEngine(e, now))
+			v := viewEngine(e, now)
+			if s.opts.CacheEvents != nil {
+				if events, ok := s.opts.CacheEvents(e); ok {
+					v.Events = &events
+				}
+			}
+			list.Engines = append(list.Engines, v)
 		}
 	}
 	writeJSON(w, http.StatusOK, list)

@@ -44,6 +44,17 @@ type Options struct {
 	// Reload serves POST /admin/reload and returns the digest in force; nil
 	// serves no such path.
 	Reload func(ctx context.Context) (digest string, err error)
+	// CacheEvents tells administrators what became of an engine's cache events,
+	// false where no policy asks for them. Nil is never.
+	CacheEvents func(e *fleet.Engine) (CacheEvents, bool)
+}
+
+// CacheEvents is how a router follows the prefix cache of an engine.
+type CacheEvents struct {
+	State  string `json:"state"`
+	Detail string `json:"detail,omitempty"`
+	// Blocks is how much the router's own index says that the engine holds.
+	Blocks int `json:"blocks"`
 }
 
 // Server answers clients and, by a handler of its own, administrators. The zero

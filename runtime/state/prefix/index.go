@@ -368,6 +368,20 @@ func (x *Index) Stats() Stats {
 	return s
 }
 
+// Held counts the blocks of all owners of an address; what several of them hold
+// counts as often.
+func (x *Index) Held(address string) int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	n := 0
+	for i := range x.slots {
+		if s := &x.slots[i]; !s.dead && x.engines[s.engine].owners > 0 && x.engines[s.engine].address == address {
+			n += s.blocks
+		}
+	}
+	return n
+}
+
 // Held counts the blocks of an owner: in all, and by tier in the order device,
 // host, disk, external.
 func (o *Owner) Held() (blocks int, tiers [tierBits]int) {

@@ -111,8 +111,13 @@ func (b *bench) until(id string, want int, hashes ...int64) {
 
 func (b *bench) state(e *fleet.Engine, want string) {
 	b.t.Helper()
-	eventually(b.t, func() bool { return b.feed.States()[e].Text == want },
-		func() string { return fmt.Sprintf("state %+v, want %s", b.feed.States()[e], want) })
+	eventually(b.t, func() bool { return b.known(e).Text == want },
+		func() string { return fmt.Sprintf("state %+v, want %s", b.known(e), want) })
+}
+
+func (b *bench) known(e *fleet.Engine) feed.State {
+	s, _ := b.feed.State(e)
+	return s
 }
 
 func (b *bench) dump() string {
@@ -164,7 +169,7 @@ func TestFollow(t *testing.T) {
 	b.counted(`shunt_prefix_event_blocks_total{model="m"} 4`)
 	b.feed.SetEngines(nil)
 	b.until("a", 0, 1)
-	eventually(t, func() bool { return len(b.feed.States()) == 0 }, func() string { return "the engine stayed" })
+	eventually(t, func() bool { _, ok := b.feed.State(all[0]); return !ok }, func() string { return "the engine stayed" })
 }
 
 func TestGapWithoutReplay(t *testing.T) {
@@ -392,7 +397,7 @@ func TestBlockSizes(t *testing.T) {
 	b.state(all[0], feed.Subscribed)
 	b.feed.SetEngines(all)
 	b.state(all[1], feed.Refused)
-	if d := b.feed.States()[all[1]].Detail; !strings.Contains(d, "blocks of 8 tokens") {
+	if d := b.known(all[1]).Detail; !strings.Contains(d, "blocks of 8 tokens") {
 		t.Errorf("detail %q", d)
 	}
 	b.feed.SetEngines(all[1:])

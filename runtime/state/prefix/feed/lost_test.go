@@ -31,8 +31,8 @@ func TestPublisherStaysAway(t *testing.T) {
 			p.close()
 			b.until("a", 0, 1)
 			b.state(all[0], feed.Subscribed)
-			eventually(t, func() bool { return strings.Contains(b.feed.States()[all[0]].Detail, "0 of 1 ranks") },
-				func() string { return b.feed.States()[all[0]].Detail })
+			eventually(t, func() bool { return strings.Contains(b.known(all[0]).Detail, "0 of 1 ranks") },
+				func() string { return b.known(all[0]).Detail })
 		})
 	}
 	f("with replay", true)
@@ -60,23 +60,16 @@ func TestDeadEngineLeaves(t *testing.T) {
 	b.state(all[1], feed.Subscribed)
 }
 
-// TestNextFeedShowsItsOwnOwners: the metrics of a feed are about its own engines,
-// also in an index that others use, and end with it; one that never ran has none.
-func TestNextFeedShowsItsOwnOwners(t *testing.T) {
+// TestNextFeedShowsItsOwnIndex: the metrics of a feed end with it, and one that
+// never ran has none.
+func TestNextFeedShowsItsOwnIndex(t *testing.T) {
 	set := metrics.NewSet()
-	index := prefix.NewIndex(0)
-	index.Attach("http://of-another-model", 0)
-	all := engines(t, "a")
-	follow := func(ranks int) *feed.Feed {
-		f := feed.New(feed.Options{
-			Model: "m", Index: index, Namespace: new(prefix.Namespace), Metrics: set,
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Describe: func(context.Context, *fleet.Engine) (engineinfo.Info, error) {
-				return engineinfo.Info{Publishes: true, Host: "127.0.0.1", Port: 1, BlockSize: 4, Ranks: ranks}, nil
-			},
+	follow := func(x *prefix.Index) *feed.Feed {
+		return feed.New(feed.Options{
+			Model: "m", Index: x, Namespace: new(prefix.Namespace), Metrics: set,
+			Log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Describe: func(context.Context, *fleet.Engine) (engineinfo.Info, error) { return engineinfo.Info{}, nil },
 		})
-		f.SetEngines(all)
-		return f
 	}
 	owners := func() string {
 		var s strings.Builder
@@ -97,12 +90,16 @@ func TestNextFeedShowsItsOwnOwners(t *testing.T) {
 		cancel()
 		<-done
 	}
-	follow(1)
+	follow(prefix.NewIndex(0))
 	if got := owners(); got != "none" {
 		t.Errorf("a feed that never ran shows %s owners", got)
 	}
-	run(follow(1), "1")
-	run(follow(2), "2")
+	first, second := prefix.NewIndex(0), prefix.NewIndex(0)
+	first.Attach("http://a", 0)
+	run(follow(first), "1")
+	second.Attach("http://a", 0)
+	second.Attach("http://a", 1)
+	run(follow(second), "2")
 	if got := owners(); got != "none" {
 		t.Errorf("after its end a feed shows %s owners", got)
 	}

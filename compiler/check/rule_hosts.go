@@ -1,0 +1,133 @@
+package check
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"shunt/compiler/config"
+	"shunt/compiler/diag"
+)
+
+// host is where the URL of an engine leads.
+type host struct {
+	https bool
+	// name is in lower case and without brackets.
+	name, port string
+	ip         net.IP
+}
+
+// hostOf reads the URL of an engine, and is false for one that is a mistake.
+func hostOf(raw string) (host, bool) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return host{}, false
+	}
+	h := host{https: strings.EqualFold(u.Scheme, "https"), name: strings.ToLower(u.Hostname()), port: u.Port()}
+	if h.port == "" {
+		h.port = "80"
+		if h.https {
+			h.port = "443"
+		}
+	}
+	h.ip = net.ParseIP(h.name)
+	return h, true
+}
+
+func (h host) loopback() bool { return h.name == "localhost" || h.ip != nil && h.ip.IsLoopback() }
+
+func (h host) unspecified() bool { return h.ip != nil && h.ip.IsUnspecified() }
+
+// ruleSchemes warns about an engine that is reached by http beside others that
+// are reached by https, once for each model.
+func ruleSchemes(r *rules) {
+	for i := range r.models {
+		m := &r.models[i]
+		open, secure, n := -1, -1, 0
+		for e := range m.engines {
+			h, ok := hostOf(m.engines[e].URL)
+			switch {
+			case !ok || !r.intact(m.engineAt(e)):
+			case h.https && secure < 0:
+				secure = e
+			case !h.https:
+				if n++; open < 0 {
+					open = e
+				}
+			}
+		}
+		if open < 0 || secure < 0 {
+			continue
+		}
+		f := r.add(diag.MixedSchemes, m.engineAt(open)+"/url", fmt.Sprintf("engine %q is reached by http and engine %q by https", m.engines[open].ID, m.engines[secure].ID))
+		f.Hint = "use https for all engines of the model"
+		if n > 1 {
+			f.Hint += fmt.Sprintf("; %s in all are reached by http", count(n, "engine"))
+		}
+		r.also(f, m.engineAt(secure)+"/url", "the other engine is here")
+	}
+}
+
+// ruleHosts warns about engines at addresses that lead nowhere, to the router
+// itself, or from each host to another place.
+func ruleHosts(r *rules) {
+	listen := config.Or(r.cfg.Server.Listen, config.DefaultListen)
+	if !r.intact("/server/listen") {
+		listen = ""
+	}
+	for i := range r.models {
+		m := &r.models[i]
+		remote := -1
+		for e := range m.engines {
+			if h, ok := hostOf(m.engines[e].URL); ok && !h.loopback() && !h.unspecified() && r.intact(m.engineAt(e)) {
+				remote = e
+				break
+			}
+		}
+		odd := several{}
+		for e := range m.engines {
+			path, id := m.engineAt(e)+"/url", m.engines[e].ID
+			h, ok := hostOf(m.engines[e].URL)
+			if !ok || !r.intact(path) {
+				continue
+			}
+			switch {
+			case h.unspecified():
+				if odd.next() {
+					r.add(diag.UnspecifiedHost, path, fmt.Sprintf("engine %q is at %s, which is where to listen and not where to connect to", id, h.name)).
+						Hint = "write the host name or address of the engine"
+				}
+			case own(h, listen):
+				if odd.next() {
+					r.add(diag.OwnAddress, path, fmt.Sprintf("engine %q is at port %s of this host, where the router itself listens (%s)", id, h.port, listen)).
+						Hint = "correct the URL, or give the router another port with server.listen"
+				}
+			case h.loopback() && remote >= 0:
+				if odd.next() {
+					f := r.add(diag.MixedLoopback, path, fmt.Sprintf("engine %q is on loopback and engine %q is not", id, m.engines[remote].ID))
+					f.Hint = "write the address under which all hosts reach the engine"
+					r.also(f, m.engineAt(remote)+"/url", "the other engine is here")
+				}
+			}
+		}
+		odd.finish(r, "engine")
+	}
+}
+
+// own reports whether a listener takes connections to an engine's address.
+func own(h host, listen string) bool {
+	name, port, err := net.SplitHostPort(listen)
+	if err != nil || port != h.port || port == "0" {
+		return false
+	}
+	name = strings.ToLower(name)
+	ip := net.ParseIP(name)
+	switch {
+	case name == "" || ip != nil && ip.IsUnspecified():
+		return h.loopback()
+	case name == "localhost" || ip != nil && ip.IsLoopback():
+		return h.name == name || h.name == "localhost" || name == "localhost" && h.loopback()
+	}
+	return h.name == name
+}
