@@ -19,8 +19,8 @@ import (
 
 const pagesFile = "../schema/RULES.md"
 
-// TestPagesDocument keeps the generated document true.
-func TestPagesDocument(t *testing.T) {
+// TestReferencePages keeps the generated document true.
+func TestReferencePages(t *testing.T) {
 	var b bytes.Buffer
 	if err := report.Pages(&b); err != nil {
 		t.Fatal(err)
@@ -48,9 +48,9 @@ var unfit = map[diag.Code]string{
 // unavoidable are findings that an example has beside its own.
 var unavoidable = map[diag.Code][]diag.Code{}
 
-// TestPages compiles the examples of each page: the bad one has the finding and
+// TestEveryCodeHasAPage compiles the examples of each page: the bad one has the finding and
 // no other, the good one has none at all.
-func TestPages(t *testing.T) {
+func TestEveryCodeHasAPage(t *testing.T) {
 	for _, e := range diag.Table() {
 		page, _ := diag.PageOf(e.Code)
 		family := e.Code[:4]

@@ -43,14 +43,14 @@ func ruleMembership(r *rules) {
 // member checks one reference. It returns the finding of an unknown id, which
 // deserves a suggestion.
 func (r *rules) member(m *modelAt, stage plan.Role, path, id string) *diag.Finding {
-	if id == "" || !m.known {
+	if id == "" || !m.idsKnown {
 		return nil
 	}
 	i, ok := m.byID[id]
 	if !ok {
 		return r.add(diag.UnknownEngine, path, fmt.Sprintf("model %q has no engine %q", m.ID, id))
 	}
-	if e := &m.engines[i]; e.Role != string(stage) {
+	if e := &m.engines[i]; e.Role != "" && e.Role != string(stage) {
 		f := r.add(diag.WrongRole, path, fmt.Sprintf("engine %q is a %s engine in a %s group", id, e.Role, stage))
 		f.Hint = fmt.Sprintf("name a %s engine, or correct the engine's role", stage)
 		r.also(f, m.engineAt(i)+"/role", "its role is here")

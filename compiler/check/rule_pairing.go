@@ -34,8 +34,7 @@ func ruleUnpaired(r *rules) {
 				common = common || decodeKeys[key]
 			}
 			if !common {
-				// None of them is to be reported as alone.
-				prefillKeys, decodeKeys = decodeKeys, prefillKeys
+				continue
 			}
 			m.partners(prefills, decodeKeys, p.labels, alone, paired)
 			m.partners(decodes, prefillKeys, p.labels, alone, paired)

@@ -62,9 +62,11 @@ type rules struct {
 type modelAt struct {
 	*config.Model
 	at string
-	// known says that the list of engines has no mistake of shape.
-	known   bool
-	engines []config.Engine
+	// known says that the list of engines has no mistake of shape, idsKnown
+	// that it has none that leaves an id open.
+	known    bool
+	idsKnown bool
+	engines  []config.Engine
 	// byID has the index of the first engine of each id.
 	byID   map[string]int
 	groups []groupAt
@@ -97,6 +99,7 @@ func newRules(t *source.Tree, c *config.Config, shape diag.List) *rules {
 // index looks a model through once for all rules.
 func (r *rules) index(m *config.Model, at string) modelAt {
 	out := modelAt{Model: m, at: at, known: m.Discovery.Static != nil && r.intact(at+"/discovery")}
+	out.idsKnown = m.Discovery.Static != nil && r.named(at+"/discovery")
 	if m.Discovery.Static != nil {
 		out.engines = slices.Clone(m.Discovery.Static.Engines)
 	}
@@ -156,6 +159,21 @@ func (r *rules) intact(path string) bool {
 	i, _ := slices.BinarySearch(r.broken, path)
 	for ; i < len(r.broken) && strings.HasPrefix(r.broken[i], path); i++ {
 		if rest := r.broken[i][len(path):]; rest == "" || rest[0] == '/' {
+			return false
+		}
+	}
+	return true
+}
+
+// named reports whether all mistakes of shape below a discovery leave the ids of
+// its engines known.
+func (r *rules) named(discovery string) bool {
+	i, _ := slices.BinarySearch(r.broken, discovery)
+	for ; i < len(r.broken) && strings.HasPrefix(r.broken[i], discovery); i++ {
+		rest, isEngine := strings.CutPrefix(r.broken[i], discovery+"/static/engines/")
+		_, field, _ := strings.Cut(rest, "/")
+		field, _, _ = strings.Cut(field, "/")
+		if !isEngine || field == "" || field == "id" {
 			return false
 		}
 	}
