@@ -100,9 +100,15 @@ func (x *Indexed) fill(matches []prefix.Match, candidates []*fleet.Engine, depth
 	for i, e := range candidates {
 		depths[i] = byURL[e.URL()]
 	}
+	if len(byURL) > mostKept {
+		return // it never shrinks, and clearing it costs its size
+	}
 	clear(byURL)
 	x.scratch.Put(byURL)
 }
+
+// mostKept bounds the scratch maps that are used again.
+const mostKept = 1 << 13
 
 // invalidQuery makes a lookup's error a failure of selection, unless the context
 // ended or it is one already.

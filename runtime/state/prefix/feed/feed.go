@@ -32,7 +32,8 @@ type Options struct {
 	Describe func(ctx context.Context, e *fleet.Engine) (engineinfo.Info, error)
 	// ZMTP configures connections.
 	ZMTP zmtp.Options
-	// ReplayTimeout bounds one replay; 0 is 5 s.
+	// ReplayTimeout bounds one replay, and four times it the repair of one gap;
+	// 0 is 5 s.
 	ReplayTimeout time.Duration
 	// Recheck is the pause before an engine is asked again, since it may have come
 	// back with other sockets; 0 is 30 s. Those that did not answer are asked after

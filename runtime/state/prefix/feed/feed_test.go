@@ -33,20 +33,29 @@ type bench struct {
 
 	mu    sync.Mutex
 	infos map[string]engineinfo.Info
+	asked int
 }
 
+const recheck = 20 * time.Millisecond
+
 func newBench(t *testing.T) *bench {
+	t.Helper()
+	return newBenchWith(t, 2*time.Second)
+}
+
+func newBenchWith(t *testing.T, replayTimeout time.Duration) *bench {
 	t.Helper()
 	b := &bench{t: t, index: prefix.NewIndex(0), space: &prefix.Namespace{}, metrics: metrics.NewSet(), infos: map[string]engineinfo.Info{}}
 	b.feed = feed.New(feed.Options{
 		Model: "m", Index: b.index, Namespace: b.space, Metrics: b.metrics, Queue: 4,
 		Log:           slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Recheck:       20 * time.Millisecond,
-		ReplayTimeout: 2 * time.Second,
+		Recheck:       recheck,
+		ReplayTimeout: replayTimeout,
 		ZMTP:          zmtp.Options{HandshakeTimeout: 2 * time.Second},
 		Describe: func(_ context.Context, e *fleet.Engine) (engineinfo.Info, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
+			b.asked++
 			info, ok := b.infos[e.ID()]
 			if !ok {
 				return info, errors.New("no such engine")

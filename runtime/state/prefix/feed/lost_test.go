@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -58,6 +59,50 @@ func TestDeadEngineLeaves(t *testing.T) {
 	p.close()
 	b.state(all[0], feed.Unknown)
 	b.state(all[1], feed.Subscribed)
+}
+
+// TestMisdescribedBlocks: events that never fit what the engine says about itself do
+// not have it asked at each of them.
+func TestMisdescribedBlocks(t *testing.T) {
+	b := newBench(t)
+	p := newPublisher(t, "127.0.0.1:0", false, 0)
+	b.describe("a", p, 4)
+	began := time.Now()
+	b.feed.SetEngines(engines(t, "a"))
+	joined(t, p)
+	const batches = 3000
+	for h := range int64(batches) {
+		p.publish(stored(8, nil, h))
+	}
+	b.until("a", 1, batches-1)
+	b.mu.Lock()
+	asked, most := b.asked, int(time.Since(began)/(recheck/30))+3
+	b.mu.Unlock()
+	if asked > most {
+		t.Errorf("asked %d times, at most %d fit into the time", asked, most)
+	}
+}
+
+// TestEndlessReplay: a publisher that never ends its history is given up, and what
+// it says live counts.
+func TestEndlessReplay(t *testing.T) {
+	b := newBenchWith(t, 100*time.Millisecond)
+	p := newPublisher(t, "127.0.0.1:0", true, 0)
+	b.describe("a", p, 4)
+	b.feed.SetEngines(engines(t, "a"))
+	joined(t, p)
+	p.publish(stored(4, nil, 1))
+	b.until("a", 1, 1)
+	p.mu.Lock()
+	p.endless = true
+	p.mu.Unlock()
+	p.drop()
+	joined(t, p)
+	b.counted(`shunt_prefix_replays_total{model="m",outcome="failed"} 1`)
+	b.counted(`shunt_prefix_replays_total{model="m",outcome="cold"} 1`)
+	b.until("a", 0, 1)
+	p.publish(stored(4, nil, 2))
+	b.until("a", 1, 2)
 }
 
 // TestNextFeedShowsItsOwnIndex: the metrics of a feed end with it, and one that

@@ -25,7 +25,8 @@ type publisher struct {
 	joined  chan struct{} // one for each subscription
 	closed  bool
 	clock   float64
-	limit   int // replies to one replay request, 0 for all
+	limit   int  // replies to one replay request, 0 for all
+	endless bool // replays go on after the history, until the peer leaves
 }
 
 func newPublisher(t *testing.T, address string, replay bool, clock float64) *publisher {
@@ -137,6 +138,11 @@ func (p *publisher) replay(c net.Conn, from uint64) {
 		if uint64(i) >= from && payload != nil && (p.limit == 0 || sent < p.limit) {
 			sent++
 			_, _ = c.Write(message("", "topic", seqFrame(uint64(i)), string(payload)))
+		}
+	}
+	for i := max(p.seq, from); p.endless && len(p.history) > 0; i++ {
+		if _, err := c.Write(message("", "topic", seqFrame(i), string(p.history[0]))); err != nil {
+			return
 		}
 	}
 	_, _ = c.Write(message("", "", seqFrame(1<<64-1), ""))

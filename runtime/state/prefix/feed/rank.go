@@ -195,12 +195,17 @@ var errEnough = errors.New("the replay has reached the live messages")
 // errBroken says that a replay does not continue what is known.
 var errBroken = errors.New("the replay does not continue what was received")
 
-// maxRounds bounds how often one gap is asked for.
-const maxRounds = 32
+// maxRounds bounds how often one gap is asked for, and maxReplays for how long, in
+// times of one replay: a publisher may go on for ever.
+const (
+	maxRounds  = 32
+	maxReplays = 4
+)
 
 // repair replays what followed the last batch, up to and without one number, -1
 // for everything there is. If anything is amiss the rank is reset.
 func (r *rank) repair(ctx context.Context, until int64) error {
+	end := time.Now().Add(maxReplays * r.x.f.o.ReplayTimeout)
 	for range maxRounds {
 		before := r.last
 		err := r.proven(ctx, until)
@@ -212,7 +217,7 @@ func (r *rank) repair(ctx context.Context, until int64) error {
 		case err == nil && (until < 0 || r.last == until-1):
 			r.x.f.counts.replay("repaired")
 			return nil
-		case r.last > before:
+		case r.last > before && time.Now().Before(end):
 			// The publisher drops replies that are not read fast enough. What came is
 			// good, so the rest is asked for.
 			continue
