@@ -460,11 +460,16 @@ func (l *Line) Pos(g *Given) diag.Pos { return l.Args[g.Elements[0]].Pos }
 // quote writes text of the user in a message.
 func quote(text string) string { return strconv.Quote(diag.Shorten(text)) }
 
+// identifier is the name of a variable.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // names lists variables in a message.
 func names(list []string) string {
 	out := make([]string, len(list))
 	for i, name := range list {
-		out[i] = "$" + name
+		if out[i] = name; identifier.MatchString(name) {
+			out[i] = "$" + name
+		}
 	}
 	return strings.Join(out, ", ")
 }

@@ -1,0 +1,356 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"shunt/compiler"
+	"shunt/compiler/diag"
+	"shunt/compiler/migrate/argv"
+	"shunt/compiler/migrate/flags"
+	"shunt/compiler/source"
+)
+
+// Format is a syntax of configurations.
+type Format string
+
+// The formats.
+const (
+	YAML Format = "yaml"
+	CUE  Format = "cue"
+)
+
+// Options of Migrate. The zero value makes YAML of what the command line says
+// alone.
+type Options struct {
+	// Format is YAML when it is empty.
+	Format Format
+	// Partial makes a configuration with marks where something is missing.
+	Partial bool
+	// Roles are the roles of engines that nothing else answers.
+	Roles []RoleAnswer
+	// Tokenizer is a path, "engine" or "none", and empty for what follows from
+	// the command line.
+	Tokenizer string
+}
+
+// Result is what a migration made.
+type Result struct {
+	// Config is nil when nothing may be written.
+	Config []byte
+	Report *Report
+}
+
+// Migrate makes a configuration of the invocation of an older router and accounts
+// for all of it. Input is what reading the invocation found; with an error in it
+// there is nothing to migrate.
+func Migrate(ctx context.Context, in argv.Invocation, input diag.List, o Options) Result {
+	m := newMigration(in, o)
+	m.report.Findings = append(m.report.Findings, input...)
+	if input.HasErrors() {
+		return Result{Report: m.report}
+	}
+	m.environment(in.Env)
+	m.engineList()
+	m.put("/version", number(1))
+	m.server()
+	m.model()
+	m.state()
+	m.leftovers()
+	return Result{Config: m.finish(ctx), Report: m.report}
+}
+
+// migration is the state of one Migrate.
+type migration struct {
+	options Options
+	line    *flags.Line
+	report  *Report
+	// given has the lines of the arguments by name, byElement those of elements,
+	// and absent those of arguments that were not given.
+	given     map[string][]*Line
+	byElement map[int]*Line
+	absent    map[string]*Line
+	root      *node
+	// origins has the lines that a value comes from by its pointer.
+	origins map[string]*Line
+	// engines are those that are known, and kind is plain or pd, or empty while
+	// no engine has a role.
+	engines []engine
+	kind    string
+	// buckets are the complete ones, and answers what the decisions file says.
+	buckets []bucket
+	answers answers
+	// rustLog is the line of the variable that overrides --log-level.
+	rustLog *Line
+	level   string
+}
+
+// newMigration parses the command line and makes a line of each argument.
+func newMigration(in argv.Invocation, o Options) *migration {
+	m := &migration{
+		options: o, line: flags.Parse(in.Args), root: &node{},
+		report: &Report{Program: in.Program, Container: in.Container, elements: len(in.Args)},
+		given:  make(map[string][]*Line), byElement: make(map[int]*Line), absent: make(map[string]*Line), origins: make(map[string]*Line),
+	}
+	m.report.Findings = append(m.report.Findings, m.line.Findings...)
+	for i := range m.line.Given {
+		g := &m.line.Given[i]
+		l := &Line{Source: m.written(g), Pos: m.line.Pos(g), Elements: g.Elements, Findings: g.Findings}
+		m.report.Lines = append(m.report.Lines, l)
+		for _, e := range g.Elements {
+			m.byElement[e] = l
+		}
+		if g.Flag != nil {
+			m.given[g.Name] = append(m.given[g.Name], l)
+		}
+	}
+	return m
+}
+
+// maxSource bounds what a line of the report quotes.
+const maxSource = 160
+
+// written is an argument as it stands on the command line, with secrets masked.
+func (m *migration) written(g *flags.Given) string {
+	var words []string
+	for i, e := range g.Elements {
+		word := m.line.Args[e].Text
+		if name, _, joined := strings.Cut(word, "="); diag.SecretName(g.Name) {
+			switch {
+			case i > 0:
+				word = "***"
+			case joined:
+				word = name + "=***"
+			}
+		}
+		words = append(words, shellWord(diag.Mask(word)))
+	}
+	return clip(strings.Join(words, " "), maxSource)
+}
+
+// clip cuts a text that is too long to be read.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && s[cut]&0xc0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// shellWord writes a word so that a shell reads it as one.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || strings.ContainsRune("'\"\\$`&|;<>()*?[]{}#!", r)
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "'", `'\''`) + "'"
+}
+
+// source returns the line of an argument's first occurrence, or the line of its
+// default when it was not given.
+func (m *migration) source(name string) *Line {
+	if lines := m.given[name]; len(lines) > 0 {
+		return lines[0]
+	}
+	if l := m.absent[name]; l != nil {
+		return l
+	}
+	l := &Line{Source: "--" + name, Outcome: Defaulted}
+	for _, f := range flags.Table() {
+		if f.Name != name {
+			continue
+		}
+		if l.Source += " (not given)"; f.Default != "" {
+			l.Source = "--" + name + " (not given: " + f.Default + ")"
+		}
+	}
+	m.absent[name] = l
+	m.report.Lines = append(m.report.Lines, l)
+	return l
+}
+
+// fixed makes the line of something that the older router always did.
+func (m *migration) fixed(source, note string) *Line {
+	l := &Line{Source: source, Outcome: Defaulted, Notes: []string{note}}
+	m.report.Lines = append(m.report.Lines, l)
+	return l
+}
+
+// usable reports whether the value of an argument is known: its default when it
+// is absent, else the one that was given.
+func (m *migration) usable(name string) bool { return !m.line.Has(name) || m.line.Value(name) != nil }
+
+// put writes a value and notes where it comes from, on the value and on the
+// lines.
+func (m *migration) put(pointer string, value *node, from ...*Line) {
+	slash := strings.LastIndexByte(pointer, '/')
+	parent := m.root
+	if slash > 0 {
+		parent = m.root.at(pointer[:slash])
+	}
+	if name := pointer[slash+1:]; parent.kind == listNode {
+		parent.kids = append(parent.kids, value)
+	} else {
+		parent.put(name, value)
+	}
+	var origins []string
+	for _, l := range from {
+		if l.Outcome != Defaulted {
+			l.raise(Carried)
+		}
+		if !slices.Contains(l.Targets, pointer) {
+			l.Targets = append(l.Targets, pointer)
+		}
+		origins = append(origins, origin(l))
+	}
+	value.comment = strings.Join(origins, ", ")
+	if len(from) > 0 {
+		m.origins[pointer] = from[0]
+	}
+}
+
+// origin is what a comment says about where a value comes from.
+func origin(l *Line) string {
+	source := clip(l.Source, 80)
+	if l.Pos.File == "" {
+		return "default: " + source
+	}
+	return fmt.Sprintf("%s (%s)", source, l.Pos)
+}
+
+// todo marks a place of a configuration where something is missing.
+func (m *migration) todo(pointer, format string, args ...any) {
+	n := m.root.at(pointer)
+	n.todo = append(n.todo, fmt.Sprintf(format, args...))
+}
+
+// leftovers decides about arguments that no value of the configuration came of.
+func (m *migration) leftovers() {
+	for i := range m.line.Given {
+		g := &m.line.Given[i]
+		l := m.byElement[g.Elements[0]]
+		if l.Outcome == "" && g.Flag == nil && !l.Findings.HasErrors() {
+			l.find(diag.Internal, l.Source+" is not accounted for", "report this")
+		}
+	}
+}
+
+// finish settles the outcomes, writes the configuration and compiles it.
+func (m *migration) finish(ctx context.Context) []byte {
+	for _, l := range m.report.Lines {
+		l.settle()
+	}
+	m.settleRepeats()
+	if err := m.report.Complete(); err != nil {
+		m.report.Findings.Add(diag.New(diag.Internal, diag.Pos{}, "", err.Error()))
+		return nil
+	}
+	fine := m.report.Fine()
+	if !fine && !m.options.Partial {
+		return nil
+	}
+	if !fine {
+		m.marks()
+	}
+	data := encode(m.root, m.options.Format == CUE, m.heading(fine))
+	if fine && !m.compiles(ctx, data) {
+		if !m.options.Partial {
+			return nil
+		}
+		fine = false
+	}
+	m.report.Written, m.report.Partial = true, !fine
+	return data
+}
+
+// settleRepeats gives the further occurrences of a list the outcome and targets
+// of the first, unless they have their own.
+func (m *migration) settleRepeats() {
+	for _, lines := range m.given {
+		for _, l := range lines[1:] {
+			if l.Outcome == Rejected && slices.ContainsFunc(l.Findings, func(f diag.Finding) bool { return f.Code == diag.Internal }) {
+				l.Findings = slices.DeleteFunc(l.Findings, func(f diag.Finding) bool { return f.Code == diag.Internal })
+				l.Outcome, l.Targets, l.Notes, l.Changes = lines[0].Outcome, lines[0].Targets, lines[0].Notes, lines[0].Changes
+			}
+		}
+	}
+}
+
+// marks writes what is missing at the end of the configuration.
+func (m *migration) marks() {
+	add := func(f diag.Finding) {
+		if f.Severity != diag.Error {
+			return
+		}
+		mark := f.Message
+		if f.Hint != "" {
+			mark += "; " + f.Hint
+		}
+		if f.Pos.File != "" {
+			mark += " (" + f.Pos.String() + ")"
+		}
+		m.root.todo = append(m.root.todo, diag.Mask(mark))
+	}
+	for _, f := range m.report.All() {
+		add(f)
+	}
+}
+
+// heading is the comment at the top of the file.
+func (m *migration) heading(fine bool) []string {
+	from := "the command line of an older router"
+	if m.report.Container != "" {
+		from += " in " + m.report.Container
+	}
+	out := []string{"Made by shunt migrate of " + clip(from, 120) + "."}
+	if !fine {
+		out = append(out, "It is not complete: look for TODO(shunt).")
+	}
+	return out
+}
+
+// compiles compiles the configuration that was made, as shunt check does. Its
+// mistakes belong to the arguments that their values come from.
+func (m *migration) compiles(ctx context.Context, data []byte) bool {
+	name := "migrated.yaml"
+	if m.options.Format == CUE {
+		name = "migrated.cue"
+	}
+	r := compiler.Compile(ctx, compiler.Options{}, []source.Input{{Name: name, Reader: bytes.NewReader(data)}})
+	for _, f := range r.Findings {
+		m.judged(f)
+	}
+	return r.Plan != nil
+}
+
+// judged reports what the compiler found at the line that the value comes from.
+func (m *migration) judged(f diag.Finding) {
+	path := f.Path
+	l := m.origins[path]
+	for l == nil && path != "" {
+		path = path[:strings.LastIndexByte(path, '/')]
+		l = m.origins[path]
+	}
+	message := fmt.Sprintf("%s, at %s [%s]", f.Message, f.Path, f.Code)
+	code := diag.LegacyInvalid
+	switch {
+	case f.Code.Failure():
+		code = f.Code
+	case f.Severity != diag.Error:
+		code = diag.LegacyAdvice
+	}
+	if l == nil {
+		m.report.Findings.Add(diag.New(code, diag.Pos{}, f.Path, message)).Hint = f.Hint
+		return
+	}
+	l.find(code, message, f.Hint)
+	l.Findings[len(l.Findings)-1].Path = f.Path
+	l.settle()
+}

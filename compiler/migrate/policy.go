@@ -1,0 +1,333 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+
+	"shunt/compiler/diag"
+	"shunt/compiler/migrate/flags"
+	"shunt/schema/plan"
+)
+
+// mainPolicy returns the policy of plain and prefill groups, and nothing when it
+// is not known or was dropped.
+func (m *migration) mainPolicy() string {
+	policy, known := m.line.Policy()
+	if !known || policy == "fused_score" || policy == "score_policy" {
+		return ""
+	}
+	return policy
+}
+
+// policies writes the policies of all groups.
+func (m *migration) policies() {
+	m.dropped()
+	m.neighbour()
+	m.means()
+	if len(m.buckets) > 0 {
+		m.writeBuckets()
+		return
+	}
+	m.writePolicy("/models/0/defaults/policy", false, nil)
+	if m.kind == pd {
+		m.writePolicy("/models/0/defaults/decode_policy", true, nil)
+	}
+}
+
+// dropped refuses the options that were dropped on purpose.
+func (m *migration) dropped() {
+	drop := func(name, value, why, way string) {
+		for i, g := range m.line.All(name) {
+			hit := value == "" || slices.ContainsFunc(g.Values, func(v flags.Value) bool { return v.Text == value })
+			if !hit {
+				continue
+			}
+			what := "--" + name
+			if value != "" {
+				what += " " + value
+			}
+			m.given[name][i].find(diag.LegacyDropped, what+" was dropped: "+why, way)
+		}
+	}
+	const (
+		fusion = "scores are not fused any more, and a policy picks by one measure"
+		share  = "the filter by share of a cached prefix is gone, and the minimum hit of cache_aware is not equivalent to it"
+		none   = "remove it, and review --cache-affinity-min-match-ratio with --policy cache_aware as a new setting"
+	)
+	drop("policy", "fused_score", fusion, "use --policy cache_aware for prefix and load together, or power_of_two for load alone")
+	drop("policy", "score_policy", fusion, "use --policy cache_aware for prefix and load together, or power_of_two for load alone")
+	drop("fuse", "", fusion, "remove it with its terms and weights")
+	drop("decode-policy", "legacy_host_affinity", "decode engines are not picked by host any more", "write --decode-policy power_of_two; labels and match_labels keep pairs together")
+	drop("stable-pair", "", "there are no backup engines any more: a policy picks one engine, and a refused pick moves to the next bucket", "remove it")
+	drop("affinity-mode", "soft", "a binding is reused whenever its engine is admitted, whatever its load", "remove it or write strict, and review admission limits for hot sessions")
+	drop("filter", "prefix_cache", share, none)
+	drop("prefix-cache-min-share", "", share, none)
+	const global = "bindings belong to a bucket, so there is no mode over all buckets"
+	drop("session-affinity-mode", "global-rebind", global, "write bucket, and decide how sessions that change their bucket shall be treated")
+	drop("session-affinity-mode", "global-preserve", global, "write bucket, and decide how sessions that change their bucket shall be treated")
+	if policy, _ := m.line.Policy(); policy == "session_aware" {
+		for _, name := range pressureFlags() {
+			drop(name, "", "the pressure guard belongs to cache_aware, and sessions have no pressure escape any more", "remove it")
+		}
+	}
+	drop("reorg-config", "", "it is a file of buckets of a neighbouring version and not an argument of this one", "give the file with --bucket-config of shunt migrate")
+}
+
+func pressureFlags() []string {
+	return []string{"disable-pressure-guard", "pressure-abs-threshold-tokens", "pressure-abs-threshold-ms", "pressure-rel-threshold"}
+}
+
+// neighbour takes the arguments of the neighbouring version that say nothing
+// new, and those without effect.
+func (m *migration) neighbour() {
+	for _, name := range []string{"chat-routing", "selection-engine"} {
+		l := m.source(name)
+		switch {
+		case !m.line.Has(name):
+			m.forget(name)
+		case m.line.Text(name, "") == "reorg":
+			l.raise(Carried)
+			l.note("configurations always route by buckets first")
+		case m.usable(name):
+			l.change(RoutingPath, "configurations always route by buckets first; the legacy path is what this migration describes")
+		}
+	}
+	for _, name := range []string{"policy", "decode-policy", "sticky-fallback-policy"} {
+		if m.line.Text(name, "") == "power_of_n" {
+			m.source(name).raise(Renamed)
+			m.source(name).note("power_of_n is the name of power_of_two in a neighbouring version")
+		}
+	}
+	for _, name := range []string{"affinity-mode", "session-affinity-mode"} {
+		switch {
+		case !m.line.Has(name):
+		case m.line.Text(name, "") == "strict" || m.line.Text(name, "") == "bucket":
+			m.source(name).raise(Carried)
+			m.source(name).note("it is the only mode, so nothing is written")
+		}
+	}
+	m.choices()
+}
+
+// forget takes the line of a default out of the report.
+func (m *migration) forget(name string) {
+	l := m.absent[name]
+	delete(m.absent, name)
+	m.report.Lines = slices.DeleteFunc(m.report.Lines, func(other *Line) bool { return other == l })
+}
+
+// choices decides about the sample size of the neighbouring version.
+func (m *migration) choices() {
+	l := m.source("power-of-n-choices")
+	switch v := m.line.Value("power-of-n-choices"); {
+	case !m.line.Has("power-of-n-choices"):
+		m.forget("power-of-n-choices")
+	case v == nil:
+	case v.Number == 2:
+		l.raise(Carried)
+		l.note("two is what power_of_two compares")
+	case m.answers.choices != nil:
+		l.note("the decisions file says %d", *m.answers.choices)
+	default:
+		l.find(diag.LegacyDecision, fmt.Sprintf("power_of_two compares two engines, and a neighbouring version was told to compare %d", v.Number),
+			fmt.Sprintf("answer choices in the decisions file: 2, or %d to keep it", v.Number))
+	}
+}
+
+// means states the deliberate changes where they bite.
+func (m *migration) means() {
+	main, decodePolicy := m.source("policy"), m.source("decode-policy")
+	policy := m.mainPolicy()
+	many := len(m.buckets) > 1
+	switch policy {
+	case "round_robin":
+		if many {
+			main.change(RoundRobinCursor, "each group has a cursor of its own; it was one for the model")
+		} else {
+			main.note("the cursor belongs to the one group, as it did to the model")
+		}
+	case "session_aware":
+		main.change(SessionAffinity, "a binding is reused while its engine is admitted; there is no backup engine and no escape from pressure")
+		main.change(OnePick, "the policy picks one engine, which nothing replaces afterwards")
+		if !m.line.Has("affinity-mode") {
+			m.source("affinity-mode").change(OmittedMode, "the mode was soft without the argument, which moved a session away from a loaded engine; now its binding is reused while admitted")
+		}
+	case "cache_aware":
+		main.change(OnePick, "a holder of the prefix that admission refuses is followed by the next holder, and then by the next bucket; there is no substitute by load")
+		if many {
+			m.source("cache-candidate-ratio").change(CandidateBase, "it is a share of the group of a bucket; it was one of all healthy prefill engines of the model")
+		}
+	case "sticky":
+		if many {
+			main.change(AffinityScope, "a routing key is bound within a bucket; it was bound for the model")
+		}
+	}
+	if slices.Contains([]string{"power_of_two", "session_aware", "cache_aware"}, policy) {
+		m.capacity(main)
+	}
+	if policy == "power_of_two" {
+		main.change(PowerOfTwoAdmission, "limits are checked on the chosen engine alone; when it is refused no second engine is tried, and the request goes on to its next bucket")
+	}
+	if m.kind == plain {
+		if decodePolicy.note("there are no decode engines"); decodePolicy.Outcome != Defaulted {
+			decodePolicy.raise(Carried)
+		}
+	}
+	if m.kind != plain && !m.refused("decode-policy") {
+		m.capacity(decodePolicy)
+		decodePolicy.change(PowerOfTwoAdmission, "limits are checked on the chosen engine alone; when it is refused no second engine is tried, and the request goes on to its next bucket")
+	}
+}
+
+// refused reports whether an argument has a finding that keeps it out.
+func (m *migration) refused(name string) bool {
+	return slices.ContainsFunc(m.given[name], func(l *Line) bool { return l.Findings.HasErrors() })
+}
+
+// capacity states that the engines' own capacity is no limit any more.
+func (m *migration) capacity(l *Line) {
+	l.change(EngineCapacity, "the older router refused an engine at the running requests and tokens that the engine itself reports as its capacity; no limit does that by itself now, so write max_running_requests and max_kv_tokens into admission if it matters")
+}
+
+// writePolicy writes one policy with its tuning and limits, and with those of a
+// group, if it has some.
+func (m *migration) writePolicy(at string, isDecode bool, g *group) {
+	policy, from := m.mainPolicy(), m.source("policy")
+	if isDecode {
+		policy, from = "power_of_two", m.source("decode-policy")
+		if m.refused("decode-policy") {
+			policy = ""
+		}
+	}
+	if g != nil && g.policy.set {
+		policy, from = g.policy.value, g.policy.from[0]
+	}
+	if policy == "" {
+		m.todo(at, "type: the policy of the older router was dropped or is not known; choose one")
+		return
+	}
+	m.put(at+"/type", text(policy), from)
+	if from.Outcome != Defaulted {
+		from.raise(Renamed)
+	}
+	switch {
+	case policy == "power_of_two" && m.answers.choices != nil && m.line.Has("power-of-n-choices"):
+		if n := *m.answers.choices; n != 2 {
+			m.put(at+"/choices", number(n), m.source("power-of-n-choices"))
+		}
+	case policy == "cache_aware":
+		m.cacheTuning(at)
+	case policy == "sticky":
+		m.fallback(at)
+	}
+	m.admission(at, g)
+}
+
+// fallback writes the policy of requests without a binding.
+func (m *migration) fallback(at string) {
+	l := m.source("sticky-fallback-policy")
+	switch v := m.line.Value("sticky-fallback-policy"); {
+	case !m.line.Has("sticky-fallback-policy"):
+		l.note(same)
+	case v != nil:
+		name := v.Text
+		if name == "power_of_n" {
+			name = "power_of_two"
+		}
+		m.put(at+"/fallback", text(name), l)
+	}
+}
+
+// tuned lists the tuning of cache_aware by argument and field.
+func tuned() [][2]string {
+	return [][2]string{
+		{"cache-affinity-min-matched-tokens", "min_matched_tokens"},
+		{"cache-affinity-min-match-ratio", "min_match_ratio"},
+		{"cache-candidate-min-workers", "candidate_min_workers"},
+		{"cache-candidate-ratio", "candidate_ratio"},
+		{"cache-candidate-max-workers", "candidate_max_workers"},
+		{"cache-switch-margin-tokens", "switch_margin_tokens"},
+		{"disable-pressure-guard", "pressure_guard"},
+		{"pressure-abs-threshold-tokens", "pressure_abs_threshold_tokens"},
+		{"pressure-abs-threshold-ms", "pressure_abs_threshold_ms"},
+		{"pressure-rel-threshold", "pressure_rel_threshold"},
+		{"worker-queue-limit", "worker_queue_limit"},
+		{"saturation-queue-floor", "saturation_queue_floor"},
+		{"min-load-choices", "min_load_choices"},
+	}
+}
+
+// cacheTuning writes the tuning that was given. The defaults are the same.
+func (m *migration) cacheTuning(at string) {
+	for _, t := range tuned() {
+		l := m.source(t[0])
+		v := m.line.Value(t[0])
+		switch {
+		case !m.line.Has(t[0]) && defaultOf(t[0]) == "":
+			l.note("it is off, as before")
+		case !m.line.Has(t[0]):
+			l.note(same)
+		case t[0] == "disable-pressure-guard":
+			l.raise(Renamed)
+			m.put(at+"/"+t[1], boolean(false), l)
+		case v == nil:
+		case v.Number > plan.MaxCount || v.Real > plan.MaxCount:
+			l.find(diag.LegacyNoEquivalent, fmt.Sprintf("%s is more than a configuration can hold", v.Text), fmt.Sprintf("write at most %d", int64(plan.MaxCount)))
+		case isReal(t[0]):
+			m.put(at+"/"+t[1], real(v.Real), l)
+		default:
+			m.put(at+"/"+t[1], number(v.Number), l)
+		}
+	}
+}
+
+func flagOf(name string) flags.Flag {
+	for _, f := range flags.Table() {
+		if f.Name == name {
+			return f
+		}
+	}
+	return flags.Flag{}
+}
+
+func defaultOf(name string) string { return flagOf(name).Default }
+
+func isReal(name string) bool { return flagOf(name).Kind == flags.Float }
+
+// admission writes the limits of a policy: the budgets of the older router.
+func (m *migration) admission(at string, g *group) {
+	at += "/admission"
+	if v := m.line.Value("max-in-flight"); v != nil && m.filters("overloaded") {
+		l := m.source("max-in-flight")
+		if v.Number > plan.MaxCount {
+			l.find(diag.LegacyNoEquivalent, v.Text+" is more than a configuration can hold", "remove it with --filter overloaded; it bounds nothing")
+			return
+		}
+		filter := m.filterLine()
+		m.put(at+"/max_inflight_requests", number(v.Number), l, filter)
+		l.raise(Renamed)
+		filter.raise(Renamed)
+		filter.change(CapacityExhaustion, "engines at the limit are not left out before the pick: the picked engine is checked, a refusal moves to the next bucket, and after the last one the answer is 503 with the reasons")
+	}
+	if g == nil {
+		return
+	}
+	for _, c := range g.caps {
+		m.put(at+"/"+c.name, number(c.value), c.from...)
+	}
+}
+
+// filters reports whether --filter has a word.
+func (m *migration) filters(word string) bool { return m.filterWord(word) >= 0 }
+
+// filterWord is the element that has a word of --filter, or -1.
+func (m *migration) filterWord(word string) int {
+	for _, v := range m.line.Values("filter") {
+		if v.Text == word {
+			return v.At
+		}
+	}
+	return -1
+}
+
+func (m *migration) filterLine() *Line { return m.byElement[m.filterWord("overloaded")] }
