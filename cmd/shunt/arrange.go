@@ -26,7 +26,10 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	for i := 2; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {
-			rest = append(rest, args[i+1:]...)
+			if command.Name != argumentsOf {
+				i++
+			}
+			rest = append(rest, args[i:]...)
 			break
 		}
 		if arg == "-" || !strings.HasPrefix(arg, "-") {

@@ -121,6 +121,7 @@ func newApp(s *streams) *cli.App {
 			checkCommand(s), compileCommand(s), verifyCommand(s), showCommand(s),
 			fmtCommand(s), schemaCommand(s),
 			diffCommand(s),
+			migrateCommand(s),
 			explainCommand(s), rulesCommand(s), keygenCommand(s), versionCommand(s),
 		},
 		Action: func(c *cli.Context) error {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"shunt/compiler/diag"
 )
 
 // answers are what the decisions file says.
@@ -52,6 +54,13 @@ type place struct {
 	stage string
 	rank  uint64
 	id    string
+}
+
+// bucketFile reads the bucket file and makes complete buckets of it.
+func (m *migration) bucketFile() {
+	if m.line.Value("bucket-config") != nil {
+		m.source("bucket-config").find(diag.LegacyDecision, "the bucket file was not read", "migrate without it")
+	}
 }
 
 // bounded reports whether a bucket depends on the length of a request.

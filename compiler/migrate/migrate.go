@@ -54,6 +54,7 @@ func Migrate(ctx context.Context, in argv.Invocation, input diag.List, o Options
 		return Result{Report: m.report}
 	}
 	m.environment(in.Env)
+	m.bucketFile()
 	m.engineList()
 	m.put("/version", number(1))
 	m.server()
@@ -162,7 +163,7 @@ func (m *migration) source(name string) *Line {
 	if l := m.absent[name]; l != nil {
 		return l
 	}
-	l := &Line{Source: "--" + name, Outcome: Defaulted}
+	l := &Line{Source: "--" + name, Outcome: Defaulted, implicit: true}
 	for _, f := range flags.Table() {
 		if f.Name != name {
 			continue
@@ -178,7 +179,7 @@ func (m *migration) source(name string) *Line {
 
 // fixed makes the line of something that the older router always did.
 func (m *migration) fixed(source, note string) *Line {
-	l := &Line{Source: source, Outcome: Defaulted, Notes: []string{note}}
+	l := &Line{Source: source, Outcome: Defaulted, Notes: []string{note}, implicit: true}
 	m.report.Lines = append(m.report.Lines, l)
 	return l
 }
@@ -219,8 +220,11 @@ func (m *migration) put(pointer string, value *node, from ...*Line) {
 // origin is what a comment says about where a value comes from.
 func origin(l *Line) string {
 	source := clip(l.Source, 80)
-	if l.Pos.File == "" {
+	if l.implicit {
 		return "default: " + source
+	}
+	if l.Pos.File == "" {
+		return source
 	}
 	return fmt.Sprintf("%s (%s)", source, l.Pos)
 }
@@ -231,13 +235,18 @@ func (m *migration) todo(pointer, format string, args ...any) {
 	n.todo = append(n.todo, fmt.Sprintf(format, args...))
 }
 
-// leftovers decides about arguments that no value of the configuration came of.
+// leftovers decides about arguments that nothing was made of, because they depend
+// on others that have a mistake.
 func (m *migration) leftovers() {
+	wrong := slices.ContainsFunc(m.line.Given, func(g flags.Given) bool { return g.Findings.HasErrors() })
 	for i := range m.line.Given {
 		g := &m.line.Given[i]
 		l := m.byElement[g.Elements[0]]
-		if l.Outcome == "" && g.Flag == nil && !l.Findings.HasErrors() {
-			l.find(diag.Internal, l.Source+" is not accounted for", "report this")
+		if l.Outcome != "" || l.Findings.HasErrors() || g.Flag == nil || m.given[g.Name][0] != l {
+			continue
+		}
+		if wrong {
+			l.find(diag.LegacyDecision, "what becomes of it depends on an argument that has a mistake", "correct the other mistakes first")
 		}
 	}
 }

@@ -93,6 +93,9 @@ type Line struct {
 	Changes []Change
 	// Findings are what keeps it out of the configuration, and warnings.
 	Findings diag.List
+
+	// implicit marks what nobody wrote.
+	implicit bool
 }
 
 // raise makes the outcome at least as bad.

@@ -105,47 +105,50 @@ func (m *migration) timeouts() {
 	write("stale-request-timeout-secs", "stale_timeout", stale, staleLine, known, config.DefaultStaleTimeoutMS/1000)
 }
 
-// shutdown retains the pause, and the unbounded wait for requests in flight. A
-// declared grace period bounds that wait, as the end of the process did.
+// shutdown retains the pause, and the wait for requests in flight, which only the
+// lives of the requests bounded. A declared grace period bounds that wait, as the
+// end of the process did.
 func (m *migration) shutdown() {
 	const pauseDefault = 30
 	pauseLine, graceLine := m.source("shutdown-drain-secs"), m.source("termination-grace-secs")
-	pause := uint64(pauseDefault)
+	if !m.usable("shutdown-drain-secs") || !m.usable("termination-grace-secs") || !m.usable("stale-request-timeout-secs") {
+		return
+	}
+	pause, life := uint64(pauseDefault), uint64(config.DefaultStaleTimeoutMS/1000)
 	if v := m.line.Value("shutdown-drain-secs"); v != nil {
 		pause = v.Number
 	}
-	known := m.usable("shutdown-drain-secs")
-	if known {
-		m.put("/server/drain_delay", duration(pause), pauseLine)
+	if v := m.line.Value("stale-request-timeout-secs"); v != nil {
+		life = min(max(v.Number, 1), maxSeconds)
 	}
+	m.put("/server/drain_delay", duration(pause), pauseLine)
 	v := m.line.Value("termination-grace-secs")
-	switch {
-	case !m.usable("termination-grace-secs") || !known:
-	case v == nil || v.Number <= pause || v.Number > maxSeconds:
-		if v != nil {
-			graceLine.change(Shutdown, "it only served a warning of the older router, and leaves no time to write down; requests in flight are waited for as before")
-		} else {
-			graceLine.note("nothing depended on it but a warning")
-		}
-		m.put("/server/drain_timeout", text("8760h"),
-			m.fixed("no limit of the wait for requests in flight", "the end of the process bounds it, as before; without this they would be cut after 30s"))
-	default:
+	if v != nil && v.Number > pause && v.Number-pause < life {
 		m.put("/server/drain_timeout", duration(v.Number-pause), graceLine)
-		graceLine.change(Shutdown, "it only served a warning; now requests in flight are cut in order when %d s of the grace period are left after the pause, instead of by the end of the process", v.Number-pause)
+		graceLine.change(Shutdown, "it only served a warning; now requests in flight are cut in order %d s after the pause, when the process would have been ended", v.Number-pause)
+		return
 	}
+	if v != nil {
+		graceLine.raise(Carried)
+		graceLine.note("it only served a warning of the older router, and nothing is written")
+	} else {
+		graceLine.note("nothing depended on it but a warning")
+	}
+	m.put("/server/drain_timeout", duration(life),
+		m.fixed("no limit of the wait for requests in flight", "none lives longer than --stale-request-timeout-secs, so that is as good as no limit; without this they would be cut after 30s"))
 }
 
 // environment takes the variables into account that the older router reads.
 func (m *migration) environment(env []argv.Env) {
 	for _, e := range env {
 		l := &Line{Source: e.Name + "=" + shellWord(diag.Mask(e.Value)), Pos: e.Pos}
-		if len(e.Open) > 0 || diag.SecretName(e.Name) {
+		if e.Hidden || diag.SecretName(e.Name) {
 			l.Source = e.Name + "=***"
 		}
 		switch {
 		case e.Name == "RUST_LOG":
 			m.rustLog, m.level = l, e.Value
-			if len(e.Open) > 0 {
+			if e.Hidden {
 				l.find(diag.LegacyOpen, "the value of RUST_LOG is not known", "write --log-level in its place")
 			}
 		case e.Name == "HF_TOKEN" || e.Name == "HF_HOME":

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/token"
 )
 
 // node is a value of the configuration that is made, with the comments that it
@@ -261,15 +262,19 @@ func cueScalar(n *node) string {
 	return literal.String.Quote(n.text)
 }
 
-// name is what CUE takes as the name of a field without quotes.
+// name is what CUE takes as the name of a field without quotes, but for its words.
 var name = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+func cueName(key string) string {
+	if name.MatchString(key) && !token.Lookup(key).IsKeyword() && key != "fallback" {
+		return key
+	}
+	return literal.String.Quote(key)
+}
 
 func (w *writer) cueFields(n *node, indent string) {
 	for i, key := range n.keys {
-		if !name.MatchString(key) {
-			key = literal.String.Quote(key)
-		}
-		w.WriteString(indent + key + ": ")
+		w.WriteString(indent + cueName(key) + ": ")
 		w.cueValue(n.kids[i], indent, "")
 	}
 	w.todos(n, indent)

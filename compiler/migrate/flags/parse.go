@@ -99,7 +99,7 @@ func (p *parser) next() {
 // word is an element that belongs to no argument.
 func (p *parser) word(g *Given, arg *argv.Arg) {
 	if len(arg.Open) > 0 {
-		g.add(diag.LegacyOpen, arg.Pos, fmt.Sprintf("%s may be any arguments", quote(arg.Text)), "write the arguments in place of "+names(arg.Open))
+		g.add(diag.LegacyOpen, arg.Pos, fmt.Sprintf("%s may be any arguments", quote(arg.Text)), "write the arguments in place of "+names(arg.Open)+", or say them with --var")
 		return
 	}
 	hint := "remove it"
@@ -302,7 +302,7 @@ func (l *Line) check(at int) {
 		v := &g.Values[i]
 		if len(v.Open) > 0 {
 			v.Bad = true
-			g.add(diag.LegacyOpen, l.Args[v.At].Pos, fmt.Sprintf("the value of --%s is %s", g.Name, quote(v.Text)), "write the value in place of "+names(v.Open))
+			g.add(diag.LegacyOpen, l.Args[v.At].Pos, fmt.Sprintf("the value of --%s is %s", g.Name, quote(v.Text)), "write the value in place of "+names(v.Open)+", or say it with --var")
 			continue
 		}
 		l.value(g, v)

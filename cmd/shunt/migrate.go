@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"shunt/compiler/diag"
+	"shunt/compiler/migrate"
+	"shunt/compiler/migrate/argv"
+)
+
+// argumentsOf is the command whose arguments may be a whole command line of
+// another program. arrange leaves the "--" before it where it is.
+const argumentsOf = "migrate"
+
+func migrateCommand(s *streams) *cli.Command {
+	return &cli.Command{
+		Name:      argumentsOf,
+		Usage:     "make a configuration of the command line of sgl-router",
+		UsageText: "shunt migrate [OPTION]... FILE\n   shunt migrate [OPTION]... -- ARGUMENT...",
+		Description: "Reads how an older router is started: its arguments behind --, or a file that holds them, which is a\n" +
+			"shell script, a Kubernetes manifest, a compose file or a systemd unit; - is standard input. Writes a\n" +
+			"configuration whose comments name the origin of each value, and a report that accounts for every\n" +
+			"argument and every field of the bucket file exactly once:\n\n" +
+			"   carried          in the configuration with the same meaning\n" +
+			"   renamed          the same under another name or in another place\n" +
+			"   defaulted        not given; the older router's default is retained\n" +
+			"   changed-meaning  in the configuration, but it does not mean quite the same; the report says how\n" +
+			"   needs-decision   nobody can know it from the command line; the report asks\n" +
+			"   rejected         dropped on purpose, or a mistake; the report says the way out\n\n" +
+			"All mistakes are reported at once. The configuration is written only when nothing is rejected or needs a\n" +
+			"decision and shunt check passes; with --partial it is written with marks TODO(shunt) otherwise.\n" +
+			"It goes to standard output and the report to standard error, or with -o to a file and the report to\n" +
+			"standard output.\n\n" +
+			"What an engine does is on no command line, because the older router asked the engines. --role says it:\n" +
+			"--role plain for all of them, or --role http://10.0.0.1:30000=prefill:8998 for one, with the bootstrap port.\n\n" +
+			"Exit status: 0 everything is in the configuration, 1 something is not, 2 wrong usage, 3 the job could not\n" +
+			"be done.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the configuration to `FILE`; - is standard output"},
+			&cli.StringFlag{Name: "format", Value: "yaml", Usage: "write the configuration as `NAME`: yaml or cue"},
+			&cli.StringSliceFlag{Name: "report", Usage: "report as `NAME[=FILE]`: text, json or markdown; repeat it for several (default: text)"},
+			&cli.BoolFlag{Name: "partial", Usage: "write the configuration with marks where something is missing"},
+			&cli.StringSliceFlag{Name: "role", Usage: "`[URL=]ROLE` of an engine, or of all others: plain, prefill[:BOOTSTRAP_PORT] or decode"},
+			&cli.StringFlag{Name: "tokenizer", Usage: "`PATH` of the tokenizer in place of the older router's, or engine to ask the engines, or none"},
+			&cli.StringFlag{Name: "kind", Usage: "read FILE as `KIND`: " + kinds()},
+			&cli.StringFlag{Name: "container", Usage: "`NAME` of the container, service or command when FILE has several"},
+			&cli.StringSliceFlag{Name: "var", Usage: "`NAME=VALUE` of a variable that FILE leaves open"},
+		},
+		Action: func(c *cli.Context) error { return runMigrate(c, s) },
+	}
+}
+
+func kinds() string {
+	var out []string
+	for _, k := range argv.Kinds() {
+		out = append(out, string(k))
+	}
+	return strings.Join(out, ", ")
+}
+
+func runMigrate(c *cli.Context, s *streams) error {
+	o, err := migrateOptions(c)
+	if err != nil {
+		return err
+	}
+	output, out := c.String("output"), s.out
+	if output == "" && c.IsSet("output") {
+		return wrongUsage("--output names no file")
+	}
+	if output == "" || output == "-" {
+		output, out = "", s.err
+	}
+	reports, err := newMigrationReports(c, out)
+	if err != nil {
+		return err
+	}
+	written := reports.files()
+	if output != "" {
+		written = append(written, output)
+	}
+	in, findings, read, err := invocation(c, s)
+	if err != nil {
+		return err
+	}
+	if err := distinct(written, read); err != nil {
+		return err
+	}
+	r := migrate.Migrate(c.Context, in, findings, o)
+	if err := reports.write(r.Report); err != nil {
+		return err
+	}
+	if r.Config != nil {
+		if output == "" {
+			_, err = s.out.Write(r.Config)
+		} else {
+			err = writeFile(output, r.Config)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.Report.All().Failed():
+		return exitStatus(exitFailed)
+	case r.Config == nil || r.Report.Partial || !r.Report.Fine():
+		return exitStatus(exitFindings)
+	}
+	return nil
+}
+
+// migrateOptions reads the options of a migration.
+func migrateOptions(c *cli.Context) (o migrate.Options, err error) {
+	o = migrate.Options{Format: migrate.Format(c.String("format")), Partial: c.Bool("partial"), Tokenizer: c.String("tokenizer")}
+	if o.Format != migrate.YAML && o.Format != migrate.CUE {
+		return o, wrongUsage("--format %q is not yaml or cue", o.Format)
+	}
+	for _, word := range c.StringSlice("role") {
+		a, err := migrate.ParseRole(word)
+		if err != nil {
+			return o, wrongUsage("--role %q: %v", word, err)
+		}
+		o.Roles = append(o.Roles, a)
+	}
+	return o, nil
+}
+
+// invocation reads the command line of the older router. Read lists the files
+// that it came from.
+func invocation(c *cli.Context, s *streams) (in argv.Invocation, findings diag.List, read []string, err error) {
+	args := c.Args().Slice()
+	if i := slices.Index(args, "--"); i >= 0 {
+		if i > 0 {
+			return in, nil, nil, wrongUsage("give either FILE or -- with the arguments, not both")
+		}
+		for _, name := range []string{"kind", "container", "var"} {
+			if c.IsSet(name) {
+				return in, nil, nil, wrongUsage("--%s belongs to FILE, and the arguments are given directly", name)
+			}
+		}
+		return argv.FromArgs(args[1:]), nil, nil, nil
+	}
+	if len(args) != 1 {
+		return in, nil, nil, wrongUsage("migrate needs one FILE, or -- and the arguments of the older router; see shunt migrate --help")
+	}
+	o := argv.Options{Kind: argv.Kind(c.String("kind")), Container: c.String("container"), Vars: make(map[string]string)}
+	if o.Kind != argv.KindAuto && !slices.Contains(argv.Kinds(), o.Kind) {
+		return in, nil, nil, wrongUsage("--kind %q is not one of %s", o.Kind, kinds())
+	}
+	for _, word := range c.StringSlice("var") {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || name == "" {
+			return in, nil, nil, wrongUsage("--var %q is not NAME=VALUE", word)
+		}
+		o.Vars[name] = value
+	}
+	name := args[0]
+	data, err := readArgument(s, name, argv.MaxBytes)
+	if err != nil {
+		return in, nil, nil, err
+	}
+	if name == "-" {
+		name = "stdin"
+	}
+	in, findings = argv.Read(name, data, o)
+	return in, findings, []string{args[0]}, nil
+}
+
+// migrationReports is where the report goes.
+type migrationReports struct {
+	targets []struct{ format, file string }
+	out     io.Writer
+}
+
+func newMigrationReports(c *cli.Context, out io.Writer) (*migrationReports, error) {
+	r := &migrationReports{out: out}
+	words := c.StringSlice("report")
+	if len(words) == 0 {
+		words = []string{"text"}
+	}
+	streams := 0
+	for _, word := range words {
+		name, file, toFile := strings.Cut(word, "=")
+		if !slices.Contains([]string{"text", "json", "markdown"}, name) {
+			return nil, wrongUsage("--report %q is not text, json or markdown", name)
+		}
+		if toFile && file == "" {
+			return nil, wrongUsage("--report %q names no file", word)
+		}
+		if !toFile {
+			streams++
+		}
+		r.targets = append(r.targets, struct{ format, file string }{name, file})
+	}
+	if streams > 1 {
+		return nil, wrongUsage("only one --report goes to the same stream; give the others a file, as in --report json=FILE")
+	}
+	return r, nil
+}
+
+func (r *migrationReports) files() (out []string) {
+	for _, t := range r.targets {
+		if t.file != "" {
+			out = append(out, t.file)
+		}
+	}
+	return out
+}
+
+func (r *migrationReports) write(rep *migrate.Report) error {
+	for _, t := range r.targets {
+		var b bytes.Buffer
+		var err error
+		switch t.format {
+		case "json":
+			err = rep.JSON(&b)
+		case "markdown":
+			err = rep.Markdown(&b)
+		default:
+			err = rep.Text(&b)
+		}
+		if err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+		switch {
+		case t.file == "":
+			_, err = r.out.Write(b.Bytes())
+		default:
+			err = writeFile(t.file, b.Bytes())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
