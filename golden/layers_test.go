@@ -46,6 +46,7 @@ func layers() []layer {
 		{"compiler/migrate", []string{"schema/plan", "compiler", "compiler/"}},
 		{"compiler/plandiff", []string{"schema/plan"}},
 		{"compiler/report", []string{"schema/plan", "compiler/diag"}},
+		{"compiler/suppress", []string{"compiler/diag", "compiler/source"}},
 		{"compiler", []string{"schema/", "compiler/"}},
 
 		{"runtime/fleet", nil},
@@ -90,6 +91,7 @@ func outside() []layer {
 		{"github.com/cockroachdb/apd", []string{"compiler/source"}},
 		{"go.yaml.in/yaml", []string{"compiler/source", "compiler/format", "compiler/migrate/", "cmd/shunt"}},
 		{"mvdan.cc/sh", []string{"compiler/migrate/argv"}},
+		{"github.com/bmatcuk/doublestar", []string{"compiler/suppress"}},
 		{"github.com/go-json-experiment/json", []string{
 			"compiler/source", "runtime/prepare", "runtime/forward", "runtime/server", "runtime/simulate", "runtime/enginetest",
 		}},

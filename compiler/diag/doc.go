@@ -10,6 +10,7 @@
 //	SH03xx  warnings of the static analysis
 //	SH04xx  dropped options of older routers
 //	SH05xx  plan files
+//	SH08xx  suppressions, accepted findings
 //
 // Retired: SH0309 (limits while no load reports existed) and SH0401 to SH0409
 // (settings that were not available yet).

@@ -8,21 +8,9 @@ import (
 	"shunt/compiler/diag"
 )
 
-// Identity is what a finding is known by in another run: neither its line nor
-// the lines around it, so that it survives edits elsewhere in its file.
-type Identity struct {
-	Code diag.Code
-	// File is its name with forward slashes.
-	File string
-	// Path is the JSON pointer of the value, with names of elements in the
-	// place of their indices.
-	Path    string
-	Message string
-}
-
 // Identity returns what a finding of the report is known by.
-func (r *Report) Identity(f *diag.Finding) Identity {
-	id := Identity{Code: f.Code, File: r.fileName(f.Pos.File), Path: f.Path, Message: f.Message}
+func (r *Report) Identity(f *diag.Finding) diag.Identity {
+	id := diag.Identity{Code: f.Code, File: r.fileName(f.Pos.File), Path: f.Path, Message: f.Message}
 	if r.Named != nil {
 		id.Path = r.Named(f.Pos.File, f.Path)
 	}
@@ -32,7 +20,7 @@ func (r *Report) Identity(f *diag.Finding) Identity {
 // fingerprints returns a text for each finding that no other has. Of several
 // with one identity, the place in their order tells them apart.
 func (r *Report) fingerprints() []string {
-	seen := make(map[Identity]int, len(r.Findings))
+	seen := make(map[diag.Identity]int, len(r.Findings))
 	out := make([]string, len(r.Findings))
 	for i := range r.Findings {
 		id := r.Identity(&r.Findings[i])

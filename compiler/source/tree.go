@@ -142,6 +142,25 @@ func (t *Tree) Pos(pointer string) diag.Pos {
 	return t.NodePos(n)
 }
 
+// Named returns a pointer with the id of each list element that has one, in
+// braces, in the place of its index. It stays what it is when elements are added
+// before it.
+func (t *Tree) Named(pointer string) string {
+	n, out := t.root, ""
+	for _, token := range Split(pointer) {
+		step := token
+		if n != nil {
+			list := n.Kind == List
+			n = n.child(token)
+			if id := n.Lookup("id"); list && id != nil && id.Kind == String {
+				step = "{" + id.Text + "}"
+			}
+		}
+		out = Join(out, step)
+	}
+	return out
+}
+
 // KeyPos returns where the name of the field at a pointer is written. For a
 // list element, the root, and what does not exist, it is Pos.
 func (t *Tree) KeyPos(pointer string) diag.Pos {
