@@ -16,6 +16,7 @@ import (
 	"shunt/compiler/diag"
 	"shunt/compiler/report"
 	"shunt/compiler/source"
+	"shunt/compiler/suppress"
 	"shunt/golden"
 	"shunt/schema/plan"
 )
@@ -80,12 +81,18 @@ func arrange(t *testing.T, c *golden.Case, without ...string) (compiler.Options,
 	return options, names
 }
 
+// compileFiles compiles as the command does, which applies comments that suppress
+// findings.
 func compileFiles(ctx context.Context, o compiler.Options, names ...string) compiler.Result {
 	var inputs []source.Input
 	for _, name := range names {
 		inputs = append(inputs, source.Input{Name: name})
 	}
-	return compiler.Compile(ctx, o, inputs)
+	r := compiler.Compile(ctx, o, inputs)
+	if r.Tree != nil {
+		r.Findings = suppress.Comments(r.Findings, r.Tree.Directives())
+	}
+	return r
 }
 
 // textReport is the report of a compilation, with excerpts also of files that
@@ -264,6 +271,7 @@ func TestEvaluationLimit(t *testing.T) {
 // and among the examples of the pages.
 func TestEveryCodeHasACase(t *testing.T) {
 	const signing = "golden/cli/sign.txtar"
+	const accepting = "golden/cli/accept.txtar; only the command has options"
 	elsewhere := map[diag.Code]string{
 		diag.Internal:        "no input leads to it",
 		diag.Interrupted:     "TestInterrupted",
@@ -275,6 +283,9 @@ func TestEveryCodeHasACase(t *testing.T) {
 		diag.Unsigned:        signing,
 		diag.BadSignature:    signing,
 		diag.WrongSignature:  signing,
+		diag.UnusedIgnore:    accepting,
+		diag.StaleBaseline:   accepting,
+		diag.BadBaseline:     accepting,
 		diag.OtherShape:      "it needs thousands of mistakes; the walk explains all others",
 	}
 	var texts []byte

@@ -14,6 +14,7 @@ import (
 
 	"shunt/compiler"
 	"shunt/compiler/source"
+	"shunt/compiler/suppress"
 )
 
 // maxPlanBytes bounds the plans that are read. A plan of 10,000 PD buckets has
@@ -82,10 +83,30 @@ func (in *inputs) names() []string {
 	return out
 }
 
+// compile compiles the inputs and applies the comments in them that suppress
+// findings.
 func (in *inputs) compile(ctx context.Context) compiler.Result {
 	r := compiler.Compile(ctx, in.options, in.list)
 	checkTokenizers(&r)
+	if r.Tree != nil {
+		r.Findings = suppress.Comments(r.Findings, r.Tree.Directives())
+	}
 	return r
+}
+
+// files lists what was read, or what should have been.
+func (in *inputs) files(r compiler.Result) []string {
+	var out []string
+	if r.Tree != nil {
+		for _, s := range r.Tree.Sources() {
+			out = append(out, s.Path)
+		}
+		return out
+	}
+	for _, one := range in.list {
+		out = append(out, one.Name)
+	}
+	return out
 }
 
 // lines returns a function for excerpts. Where nothing could be parsed there is

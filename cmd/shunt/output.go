@@ -177,18 +177,11 @@ func colors(c *cli.Context, w io.Writer) bool {
 // write writes the findings everywhere they are wanted. A report that cannot be
 // written does not keep the others from being written.
 func (r *reporting) write(findings diag.List, lines func(string, int, int) []string) error {
-	dir, err := os.Getwd()
-	if err != nil {
-		dir = "" // names of files stay as they are
-	}
-	rep := report.Report{
-		Tool: "shunt", Version: version(), Findings: findings, Max: r.max, Lines: lines,
-		FailOn: r.failOn, ExitStatus: r.status(findings), Inputs: r.inputs, Dir: dir, Named: r.named,
-	}
+	rep := r.report(findings, lines)
 	var failed []error
 	for _, t := range r.targets {
 		if t.file == "" {
-			quiet := rep
+			quiet := *rep
 			quiet.Quiet = r.quiet
 			if err := quiet.Write(r.out, t.format); err != nil {
 				failed = append(failed, fmt.Errorf("write report: %w", err))
@@ -205,6 +198,18 @@ func (r *reporting) write(findings diag.List, lines func(string, int, int) []str
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// report is the run for the formats.
+func (r *reporting) report(findings diag.List, lines func(string, int, int) []string) *report.Report {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "" // names of files stay as they are
+	}
+	return &report.Report{
+		Tool: "shunt", Version: version(), Findings: findings, Max: r.max, Lines: lines,
+		FailOn: r.failOn, ExitStatus: r.status(findings), Inputs: r.inputs, Dir: dir, Named: r.named,
+	}
 }
 
 // status is the exit status of findings. No format has a say in it.
