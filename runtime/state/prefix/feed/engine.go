@@ -60,17 +60,8 @@ func (f *Feed) serve(ctx context.Context, e *fleet.Engine) {
 	}
 }
 
-// wait returns after the pause, or when the engine should be asked again; but one
-// whose events do not fit what it says is not asked at each of them.
+// wait returns after the pause, or when the engine should be asked again.
 func (x *following) wait(ctx context.Context, pause time.Duration) {
-	least := time.NewTimer(x.f.o.Recheck / 30)
-	defer least.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-least.C:
-		pause -= x.f.o.Recheck / 30
-	}
 	if j := x.f.o.Jitter; j != nil {
 		pause += time.Duration(j(int64(pause/4) + 1))
 	}

@@ -38,6 +38,8 @@ type rank struct {
 	sent int64
 	seed maphash.Seed
 	ups  int
+	// odd is the block size that did not fit and was asked about.
+	odd int
 	// lost is when the connection was lost, zero before the first one and while
 	// there is one; connected says so to others.
 	lost      time.Time
@@ -55,7 +57,7 @@ func (r *rank) up(ctx context.Context) error {
 	}
 	r.ups++
 	r.sent = -1
-	r.lost = time.Time{}
+	r.lost, r.odd = time.Time{}, 0
 	r.connected.Store(true)
 	if r.replayAddress == "" {
 		if r.known {
@@ -177,7 +179,9 @@ func (r *rank) forward(ctx context.Context, seq int64, payload []byte) error {
 		return err
 	}
 	for i := range b.Events {
-		if b.Events[i].BlockSize > r.x.info.BlockSize {
+		if size := b.Events[i].BlockSize; size > r.x.info.BlockSize && size != r.odd {
+			// Perhaps another engine by now. It is asked once: it may just be wrong.
+			r.odd = size
 			r.x.again()
 			break
 		}
