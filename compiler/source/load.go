@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ const (
 	syntaxYAML syntax = iota + 1
 	syntaxJSON
 	syntaxCUE
+	syntaxTOML
 )
 
 // syntaxOf returns the syntax that the extension of a name stands for.
@@ -40,7 +42,10 @@ func syntaxOf(name string) (syntax, bool) {
 // load reads an input and checks its text. It returns the index of the file.
 func (r *reader) load(in Input) (int, syntax, bool) {
 	at := diag.Pos{File: in.Name}
-	s, ok := syntaxOf(in.Name)
+	s, ok := syntaxOf(cmp.Or(in.As, in.Name))
+	if in.As == ".toml" {
+		s, ok = syntaxTOML, true
+	}
 	if !ok {
 		r.unknownType(in, at)
 		return 0, 0, false

@@ -43,12 +43,16 @@ type Options struct {
 }
 
 // Input is one configuration to read. The extension of Name (.yaml, .yml, .json
-// or .cue) decides its syntax, and Name appears in every position.
+// or .cue) decides its syntax unless As does, and Name appears in every position.
 type Input struct {
 	Name string
 	// Reader gives the content when it is not nil, otherwise the file Name is
 	// read. Standard input is a Reader with a name that has an extension.
 	Reader io.Reader
+	// As is the extension to go by, when it is not that of Name. Only here may it
+	// be .toml, for TOML is a syntax of files that are migrated and not of
+	// configurations.
+	As string
 }
 
 // Read reads the inputs and unifies them. It reports every mistake that it can
@@ -156,6 +160,8 @@ func (r *reader) parse(id int, s syntax) (root *Node) {
 		root = b.json()
 	case syntaxCUE:
 		root = b.cue()
+	case syntaxTOML:
+		root = b.toml()
 	}
 	if root == nil {
 		r.broken = true
