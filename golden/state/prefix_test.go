@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -40,6 +41,7 @@ func TestConversationStaysWithItsPrefix(t *testing.T) {
 	all := engines(t, 4, nil)
 	b := body(t, all, cacheAware())
 	b.State.Prefix = local()
+	b.Server.Log.Level = "debug"
 	r := serve(t, b)
 	r.subscribed(all)
 	first := long("a", 600)
@@ -59,6 +61,9 @@ func TestConversationStaysWithItsPrefix(t *testing.T) {
 		if s := e.State(); e.ID() == owner && s.CachedTokens < 5*550 {
 			t.Errorf("the owner computed again what it had: %+v", s)
 		}
+	}
+	if text := r.log.String(); !strings.Contains(text, `\"cache\":{\"lookup\":\"hit\"`) || strings.Contains(text, ":0x") {
+		t.Error("the log does not tell the decisions")
 	}
 	if hits := r.metric(`shunt_cache_decisions_total{model="m",decision="hit"}`); hits != 5 {
 		t.Errorf("%v hits", hits)

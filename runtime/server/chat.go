@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -193,6 +194,16 @@ func (sc *scope) lengthNote() string {
 	return note
 }
 
+// logged is a decision in a log: JSON, also in a line of text, where its pointers
+// would be printed otherwise.
+type logged struct{ *routing.Decision }
+
+// MarshalJSON implements json.Marshaler.
+func (l logged) MarshalJSON() ([]byte, error) { return json.Marshal(l.Decision) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (l logged) MarshalText() ([]byte, error) { return json.Marshal(l.Decision) }
+
 // route selects the engines. The decision is put together only for a debug log.
 func (s *Server) route(sc *scope, r *http.Request, m *Model) error {
 	ctx := r.Context()
@@ -204,7 +215,7 @@ func (s *Server) route(sc *scope, r *http.Request, m *Model) error {
 	s.opts.Meters.refused(sc.request.Refused)
 	if debug {
 		s.log.LogAttrs(ctx, slog.LevelDebug, "routing decision",
-			slog.String("request_id", sc.id), slog.Any("decision", sc.request.Decision))
+			slog.String("request_id", sc.id), slog.Any("decision", logged{sc.request.Decision}))
 	}
 	if err == nil {
 		sc.selection = sel

@@ -179,7 +179,7 @@ func (r *rank) forward(ctx context.Context, seq int64, payload []byte) error {
 		return err
 	}
 	for i := range b.Events {
-		if size := b.Events[i].BlockSize; size > r.x.info.BlockSize && size != r.odd {
+		if size := b.Events[i].BlockSize; size > max(r.x.info.BlockSize, r.odd) {
 			// Perhaps another engine by now. It is asked once: it may just be wrong.
 			r.odd = size
 			r.x.again()
