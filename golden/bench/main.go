@@ -51,7 +51,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	parts := []struct {
 		name string
 		run  func(context.Context, options) error
-	}{{"compile", benchCompile}, {"start", benchStart}, {"forward", benchForward}}
+	}{{"compile", benchCompile}, {"check", benchCheck}, {"start", benchStart}, {"forward", benchForward}}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Fprintln(stdout, machine())
