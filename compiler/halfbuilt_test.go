@@ -102,8 +102,8 @@ func TestHalfBuilt(t *testing.T) {
 	}
 }
 
-// TestEveryOddValue puts every odd value at every place of one configuration
-// that has most settings.
+// TestEveryOddValue puts odd values at every place of one configuration that has
+// most settings, a third of them at each.
 func TestEveryOddValue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles thousands of configurations")
@@ -112,10 +112,11 @@ func TestEveryOddValue(t *testing.T) {
 	if !ok {
 		t.Fatal("the example cannot be read")
 	}
-	for _, s := range spots(document, "", nil) {
+	values := odd()
+	for i, s := range spots(document, "", nil) {
 		old := s.in[s.key]
-		for _, v := range odd() {
-			s.in[s.key] = v
+		for j := i; j < i+len(values); j += 3 {
+			s.in[s.key] = values[j%len(values)]
 			survives(t, document, 1)
 		}
 		delete(s.in, s.key)
