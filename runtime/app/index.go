@@ -133,7 +133,7 @@ func (p *indexProcess) serve(ctx context.Context) error {
 		}
 		side, second = append(side, e), e.ln.Addr().String()
 	}
-	g := indexer.NewServer(p.index, indexer.NewLimit(p.o.MaxInflight)).GRPC()
+	g := indexer.NewServer(p.index, indexer.NewLimit(p.o.MaxInflight), p.set).GRPC()
 	failed := make(chan error, 2)
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -70,7 +71,7 @@ func TestRoundTrip(t *testing.T) {
 		e := wire.Event{Kind: wire.Stored, Hashes: h.Append(nil, prefix.Prompt{Tokens: tokens(4 * blocks)})}
 		x.Attach("http://10.0.0."+string(rune('1'+i))+":30000", 0).Apply(&wire.Batch{Events: []wire.Event{e}})
 	}
-	c := client(t, indexer.Options{Endpoints: []string{serve(t, indexer.NewServer(x, nil).GRPC())}})
+	c := client(t, indexer.Options{Endpoints: []string{serve(t, indexer.NewServer(x, nil, metrics.NewSet()).GRPC())}})
 	out, err := c.Lookup(t.Context(), prefix.Prompt{Tokens: tokens(17)})
 	want := []prefix.Match{{Address: "http://10.0.0.2:30000", Blocks: 3}, {Address: "http://10.0.0.1:30000", Blocks: 1}}
 	if err != nil || out.Status != prefix.Matched || out.Best != 3 || out.QueryBlocks != 5 || len(out.Matches) != 2 || out.Matches[0] != want[0] || out.Matches[1] != want[1] {
@@ -225,7 +226,10 @@ func TestEndpoints(t *testing.T) {
 }
 
 func TestServerRefusals(t *testing.T) {
-	s := indexer.NewServer(prefix.NewIndex(0), nil)
+	set := metrics.NewSet()
+	x := prefix.NewIndex(0)
+	x.Attach("http://a", 0).Apply(&wire.Batch{Events: []wire.Event{{Kind: wire.Stored, Hashes: []int64{1}, BlockSize: 1}}})
+	s := indexer.NewServer(x, nil, set)
 	_, err := s.MatchExternalKvPrefix(t.Context(), &indexerpb.MatchExternalKvPrefixRequest{})
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("no hashes: %v", err)
@@ -235,5 +239,17 @@ func TestServerRefusals(t *testing.T) {
 	_, err = s.MatchExternalKvPrefix(ctx, &indexerpb.MatchExternalKvPrefixRequest{Hashes: []int64{1}})
 	if status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("expired: %v", err)
+	}
+	for _, hash := range []int64{1, 2, 3} {
+		if _, err = s.MatchExternalKvPrefix(t.Context(), &indexerpb.MatchExternalKvPrefixRequest{Hashes: []int64{hash}}); err != nil {
+			t.Error(err)
+		}
+	}
+	var text strings.Builder
+	set.WritePrometheus(&text)
+	for _, want := range []string{`outcome="matched"} 1`, `outcome="empty"} 2`, `outcome="invalid"} 1`, `outcome="overloaded"} 0`} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %s in\n%s", want, &text)
+		}
 	}
 }

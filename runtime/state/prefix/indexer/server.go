@@ -2,8 +2,10 @@ package indexer
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -30,15 +32,21 @@ type Server struct {
 
 	index *prefix.Index
 	limit *Limit
+
+	matched, empty, refused, invalid *metrics.Counter
 }
 
 // NewServer makes a server over an index. The limit bounds the queries it works
-// on at a time; nil is a limit of DefaultInFlight.
-func NewServer(x *prefix.Index, l *Limit) *Server {
+// on at a time; nil is a limit of DefaultInFlight. The set counts the queries.
+func NewServer(x *prefix.Index, l *Limit, set *metrics.Set) *Server {
 	if l == nil {
 		l = NewLimit(0)
 	}
-	return &Server{index: x, limit: l}
+	counter := func(outcome string) *metrics.Counter {
+		return set.GetOrCreateCounter(fmt.Sprintf("shunt_index_queries_total{outcome=%q}", outcome))
+	}
+	return &Server{index: x, limit: l, matched: counter("matched"), empty: counter("empty"),
+		refused: counter("overloaded"), invalid: counter("invalid")}
 }
 
 // GRPC is a gRPC server with the protocol's limits that serves s. The caller
@@ -58,9 +66,11 @@ func (s *Server) MatchExternalKvPrefix(ctx context.Context, req *indexerpb.Match
 	}
 	hashes := req.GetHashes()
 	if len(hashes) == 0 {
+		s.invalid.Inc()
 		return nil, status.Error(codes.InvalidArgument, "a query has no hashes")
 	}
 	if !s.limit.try() {
+		s.refused.Inc()
 		return nil, status.Error(codes.ResourceExhausted, "too many queries at a time")
 	}
 	defer s.limit.release()
@@ -68,6 +78,11 @@ func (s *Server) MatchExternalKvPrefix(ctx context.Context, req *indexerpb.Match
 		hashes = hashes[:n]
 	}
 	matches, best := s.index.Match(nil, hashes)
+	if best > 0 {
+		s.matched.Inc()
+	} else {
+		s.empty.Inc()
+	}
 	res := &indexerpb.MatchExternalKvPrefixResponse{BestPrefixBlocks: uint32(best), BlocksRead: uint32(best)}
 	for _, m := range matches {
 		res.Matches = append(res.Matches, &indexerpb.ExternalKvPrefixMatch{
