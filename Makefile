@@ -16,13 +16,17 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build bin/demo demo demo-cache run test race lint vuln fuzz bench golden interop e2e-clients e2e-editors ci clean
+.PHONY: help build man bin/demo demo demo-cache run test race lint vuln fuzz bench golden interop e2e-clients e2e-editors ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build shunt, shuntd and enginesim into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
+
+man: ## write the manual page bin/shunt.1
+	@mkdir -p bin
+	$(GO) run ./cmd/shunt man > bin/shunt.1
 
 # One build with one set of flags, so that nothing is compiled twice.
 bin/demo:

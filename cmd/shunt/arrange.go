@@ -70,7 +70,7 @@ func helpFor(app *cli.App, args []string) ([]string, error) {
 // option reports whether a command has an option of that name and whether the
 // option takes a value.
 func option(c *cli.Command, name string) (takesValue, known bool) {
-	if name == "help" || name == "h" || name == "generate-bash-completion" {
+	if name == "help" || name == "h" {
 		return false, true
 	}
 	for _, f := range c.Flags {

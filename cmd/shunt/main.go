@@ -110,7 +110,6 @@ func newApp(s *streams) *cli.App {
 			"Exit status: 0 fine, 1 findings, 2 wrong usage, 3 the job could not be done.",
 		Version:                   version(),
 		HideHelpCommand:           true,
-		EnableBashCompletion:      true,
 		DisableSliceFlagSeparator: true,
 		Reader:                    s.in,
 		Writer:                    s.out,
@@ -123,6 +122,7 @@ func newApp(s *streams) *cli.App {
 			diffCommand(s),
 			migrateCommand(s),
 			explainCommand(s), rulesCommand(s), keygenCommand(s), versionCommand(s),
+			completionCommand(s), manCommand(s),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
