@@ -67,6 +67,8 @@ func referenceDefaults() map[string]shown {
 	add("#Bucket.rank", conf.DefaultRank, "models", 0, "buckets", 0, "rank")
 	stateDefaults(m, add, ms)
 	modelDefaults(add)
+	m["#Model.engine"], m["#Engine.kv_events"] = shown{text: "type `" + conf.DefaultEngineType + "`"}, shown{text: "none"}
+	m["#KVEvents.host"] = shown{text: "that of `url`"}
 	m["#Model.tokenizer"], m["#Tokenizer.engine"] = shown{text: "none"}, shown{text: "none"}
 	forward := m["#Tokenizer.forward_input_ids"]
 	forward.text = fmt.Sprintf("`%t`, with engine `false`", conf.DefaultForwardInputIDs)
@@ -103,6 +105,10 @@ func stateDefaults(m map[string]shown, add adder, ms func(int64) string) {
 	shared("#EngineTokenizer.timeout", ms(conf.DefaultTokenizeTimeoutMS), "models", 2, "tokenizer", "engine", "timeout")
 	shared("#EngineTokenizer.max_inflight", conf.DefaultTokenizeInflight, "models", 2, "tokenizer", "engine", "max_inflight")
 	shared("#EngineTokenizer.max_body", fmt.Sprintf("%dMiB", conf.DefaultTokenizeBody>>20), "models", 2, "tokenizer", "engine", "max_body")
+	shared("#EngineKind.hash_seed", conf.DefaultHashSeed, "models", 2, "engine", "hash_seed")
+	events := []any{"models", 2, "discovery", "static", "engines", 0, "kv_events"}
+	shared("#KVEvents.ranks", conf.DefaultRanks, append(events, "ranks")...)
+	shared("#KVEvents.topic", "", append(events, "topic")...)
 	shared("#PrefixState.remote.query_timeout", ms(conf.DefaultQueryTimeoutMS), "state", "prefix", "remote", "query_timeout")
 	shared("#PrefixState.remote.max_inflight", conf.DefaultQueryInflight, "state", "prefix", "remote", "max_inflight")
 	shared("#AffinityState.redis.on_failure", conf.DefaultOnFailure, "state", "affinity", "redis", "on_failure")
@@ -257,6 +263,8 @@ func minimal(shared bool) map[string]any {
 	out := m{"version": 1, "models": []any{plain, model("pd", engine("p", "prefill"), engine("d", "decode")), tuned, slo}}
 	if shared {
 		tuned["tokenizer"] = m{"engine": m{}}
+		tuned["engine"] = m{"type": "vllm", "block_size": 16, "hash": "sha256_cbor"}
+		tuned["discovery"].(m)["static"].(m)["engines"].([]any)[0].(m)["kv_events"] = m{"port": 5557}
 		out["state"] = m{"prefix": m{"remote": m{"endpoint": "http://index:1"}}, "affinity": m{"redis": m{"url": "env:REDIS"}}}
 	}
 	return out

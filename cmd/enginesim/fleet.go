@@ -37,6 +37,8 @@ type entry struct {
 	Events                 *bool            `json:"events"`
 	Replay                 *bool            `json:"replay"`
 	PublishLoads           *bool            `json:"publish_loads"`
+	VLLM                   *bool            `json:"vllm"`
+	HashSeed               *string          `json:"hash_seed"`
 	EventPort              *int             `json:"event_port"`
 	ReplayPort             *int             `json:"replay_port"`
 	LoadPort               *int             `json:"load_port"`
@@ -126,6 +128,8 @@ func flagOptions(c *cli.Context) enginetest.Options {
 		Events:                 c.Bool("events"),
 		Replay:                 c.Bool("replay"),
 		PublishLoads:           c.Bool("publish-loads"),
+		VLLM:                   c.Bool("vllm"),
+		HashSeed:               c.String("hash-seed"),
 		EventPort:              c.Int("event-port"),
 		ReplayPort:             c.Int("replay-port"),
 		LoadPort:               c.Int("load-port"),
@@ -156,6 +160,8 @@ func (e entry) over(base enginetest.Options) enginetest.Options {
 	set(&o.Events, e.Events)
 	set(&o.Replay, e.Replay)
 	set(&o.PublishLoads, e.PublishLoads)
+	set(&o.VLLM, e.VLLM)
+	set(&o.HashSeed, e.HashSeed)
 	set(&o.EventPort, e.EventPort)
 	set(&o.ReplayPort, e.ReplayPort)
 	set(&o.LoadPort, e.LoadPort)

@@ -94,6 +94,8 @@ func flags() []cli.Flag {
 		&cli.IntFlag{Name: "event-port", Usage: "`PORT` of the first rank's events", DefaultText: "a free one"},
 		&cli.IntFlag{Name: "replay-port", Usage: "`PORT` of the first rank's replays", DefaultText: "a free one"},
 		&cli.IntFlag{Name: "load-port", Usage: "`PORT` of the first rank's load reports", DefaultText: "a free one"},
+		&cli.BoolFlag{Name: "vllm", Usage: "pose as vLLM: its hashes and events of blocks, its /metrics, none of SGLang's reports"},
+		&cli.StringFlag{Name: "hash-seed", Usage: "`TEXT` that vLLM hashes for the parent of first blocks", DefaultText: "vllm-none-hash"},
 		&cli.BoolFlag{Name: "early-head", Usage: "send the head of a stream before its first token"},
 		&cli.IntFlag{Name: "record-limit", Usage: "`NUMBER` of requests kept for /_sim/requests; -1 for none", Value: enginetest.DefaultRecordLimit},
 		&cli.StringSliceFlag{Name: "fault", Usage: "inject a fault, the `JSON` that POST /_sim/fault takes; repeatable"},

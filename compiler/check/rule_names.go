@@ -14,9 +14,15 @@ import (
 func ruleNames(r *rules) {
 	for _, m := range r.models {
 		r.name(m.at+"/id", m.ID)
+		if m.Engine != nil && m.Engine.HashSeed != nil {
+			r.name(m.at+"/engine/hash_seed", *m.Engine.HashSeed)
+		}
 		for i := range m.engines {
 			r.name(m.engineAt(i)+"/id", m.engines[i].ID)
 			r.labels(m.engineAt(i)+"/labels", m.engines[i].Labels)
+			if e := m.engines[i].KVEvents; e != nil && e.Topic != nil {
+				r.name(m.engineAt(i)+"/kv_events/topic", *e.Topic)
+			}
 		}
 		for i := range m.buckets() {
 			r.name(m.bucketAt(i)+"/id", m.buckets()[i].ID)

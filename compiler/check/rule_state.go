@@ -111,7 +111,7 @@ func (r *rules) unreadOfModel(m *modelAt) {
 		switch {
 		case t.Engine != nil:
 			r.unread(m.at+"/tokenizer", "engines are asked where a bucket has a bound or a policy is cache_aware, and there is none")
-		case !t.Forwards():
+		case !m.Forwards():
 			r.unread(m.at+"/tokenizer", "ids are not forwarded, no bucket has a bound, and no policy is cache_aware")
 		}
 	}

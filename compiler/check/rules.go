@@ -34,7 +34,7 @@ func allRules() []func(*rules) {
 		ruleOneKind, ruleMembership, ruleRepeatedLabels, ruleLimitOrder, ruleRuns,
 		rulePolicyStage, rulePolicyTuning, ruleDefaults,
 		ruleAddresses, ruleServerRanges, ruleTimeoutOrder,
-		ruleStateServices, ruleTokenizer, ruleSampling, ruleUnread, ruleCacheSignal, ruleTargets, rulePolling,
+		ruleStateServices, ruleTokenizer, ruleEngineKind, ruleEvents, ruleSampling, ruleUnread, ruleCacheSignal, ruleTargets, rulePolling,
 		ruleLengthGaps, rulePeakGaps, ruleShadowed, ruleReach, rulePairs, rulePairLabels, ruleAdmission,
 		ruleRanges, ruleOneTokenOverlap, ruleOrder, ruleRankOverruled, ruleLimitBypassed,
 		ruleBounds, ruleMatchLength, ruleTokenLimit, ruleQueueGate, ruleDecodePending,

@@ -43,6 +43,7 @@ type Log struct {
 // Model is one model id that clients may ask for.
 type Model struct {
 	ID        string          `json:"id"`
+	Engine    *EngineKind     `json:"engine"`
 	Tokenizer *Tokenizer      `json:"tokenizer"`
 	Sampling  *Sampling       `json:"sampling"`
 	Affinity  AffinityHeaders `json:"affinity"`
@@ -55,17 +56,33 @@ type Model struct {
 	Buckets *[]Bucket `json:"buckets"`
 }
 
+// EngineKind is what the engines of a model run: Type is sglang or vllm, and the
+// rest belongs to the latter.
+type EngineKind struct {
+	Type      string  `json:"type"`
+	BlockSize *int64  `json:"block_size"`
+	Hash      *string `json:"hash"`
+	HashSeed  *string `json:"hash_seed"`
+}
+
+// VLLM is the type of models whose engines run vLLM.
+const VLLM = "vllm"
+
+// RunsVLLM reports whether the engines of the model run vLLM.
+func (m *Model) RunsVLLM() bool { return m.Engine != nil && m.Engine.Type == VLLM }
+
+// Forwards reports whether ids are sent along to engines.
+func (m *Model) Forwards() bool {
+	t := m.Tokenizer
+	return t != nil && Or(t.ForwardInputIDs, DefaultForwardInputIDs && t.Engine == nil && !m.RunsVLLM())
+}
+
 // Tokenizer is who turns prompts into tokens: exactly one of Path and Engine is
 // written. Path is a folder or a tokenizer.json.
 type Tokenizer struct {
 	Path            *string          `json:"path"`
 	Engine          *EngineTokenizer `json:"engine"`
 	ForwardInputIDs *bool            `json:"forward_input_ids"`
-}
-
-// Forwards reports whether ids are sent along to engines.
-func (t *Tokenizer) Forwards() bool {
-	return Or(t.ForwardInputIDs, DefaultForwardInputIDs && t.Engine == nil)
 }
 
 // EngineTokenizer is how engines are asked to tokenize.
@@ -128,6 +145,16 @@ type Engine struct {
 	Role          string            `json:"role"`
 	BootstrapPort *int64            `json:"bootstrap_port"`
 	Labels        map[string]string `json:"labels"`
+	KVEvents      *KVEvents         `json:"kv_events"`
+}
+
+// KVEvents is where an engine publishes its cache events.
+type KVEvents struct {
+	Host       *string `json:"host"`
+	Port       int64   `json:"port"`
+	ReplayPort *int64  `json:"replay_port"`
+	Topic      *string `json:"topic"`
+	Ranks      *int64  `json:"ranks"`
 }
 
 // Defaults are the policies of groups that have none: Policy for plain and

@@ -69,6 +69,12 @@ const (
 	DefaultTokenizeInflight = 32
 	// DefaultTokenizeBody is the largest body that an engine is asked about.
 	DefaultTokenizeBody = 1 << 20
+	// DefaultEngineType is what engines run.
+	DefaultEngineType = "sglang"
+	// DefaultHashSeed is what vLLM hashes where no PYTHONHASHSEED is set.
+	DefaultHashSeed = "vllm-none-hash"
+	// DefaultRanks is an engine without data parallelism.
+	DefaultRanks = 1
 	// DefaultConflict holds clients to what the model allows.
 	DefaultConflict = "reject"
 	// DefaultSessionHeader and DefaultRoutingKeyHeader are those of older routers.

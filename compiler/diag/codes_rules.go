@@ -29,6 +29,8 @@ const (
 	SamplingDomain  Code = "SH0225"
 	BadEndpoint     Code = "SH0226"
 	BadTokenizer    Code = "SH0227"
+	EngineKind      Code = "SH0230"
+	EventPort       Code = "SH0231"
 )
 
 // ruleCodes are the rules between the parts of a configuration, SH02xx.
@@ -168,6 +170,16 @@ var ruleCodes = []Entry{
 		Explanation: "The tokenizer is on this machine, and the router could not start with it: a file is missing or broken, or of a kind whose ids it cannot reproduce exactly. A tokenizer that is not on this machine is not judged.",
 		Hint:        "Name the folder of a model whose tokenizer.json is byte-level BPE, or remove tokenizer.",
 	},
+	{
+		Code: EngineKind, Severity: Error, Title: "something that these engines cannot do",
+		Explanation: "A model whose engines run vLLM has plain engines only, since pairs meet by a protocol of SGLang; it does not forward token ids, which vLLM does not take; and its prefixes can be found only if the engines hash with sha256_cbor, because the other algorithms depend on Python, and if their block size is written down, because vLLM does not tell it.",
+		Hint:        "Start vLLM with --prefix-caching-hash-algo sha256_cbor and write hash and block_size, or use another policy.",
+	},
+	{
+		Code: EventPort, Severity: Error, Title: "two sockets of events on one port",
+		Explanation: "The event and replay sockets of two engines or ranks have the same host and port, or a port is beyond 65535. What one engine publishes would be taken for what another one holds. Rank r of an engine is at port + r.",
+		Hint:        "Correct host, port, replay_port or ranks of one of the engines.",
+	},
 }
 
 // Codes of the static analysis.
@@ -187,6 +199,7 @@ const (
 	StalePolls     Code = "SH0314"
 	NoTemplate     Code = "SH0315"
 	UnknownLabel   Code = "SH0316"
+	SilentEngine   Code = "SH0360"
 )
 
 // analysisCodes are the warnings of the static analysis, SH03xx.
@@ -265,6 +278,11 @@ var analysisCodes = []Entry{
 		Code: UnknownLabel, Severity: Warning, Title: "label to match that no engine has",
 		Explanation: "match_labels names a label that no engine of the model carries. An absent label equals an absent label, so every prefill engine pairs with every decode engine as if the name were not there.",
 		Hint:        "Correct the name, or give the engines the label.",
+	},
+	{
+		Code: SilentEngine, Severity: Warning, Title: "engine whose state is never known",
+		Explanation: "vLLM tells the router nothing by itself. An engine without kv_events never counts as holding a prefix, and vLLM reports neither cache tokens nor pending prefill, so admission limits on those always pass.",
+		Hint:        "Write kv_events of the engine as it was started, or remove the limit.",
 	},
 }
 

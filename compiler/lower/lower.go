@@ -80,7 +80,8 @@ func model(m *config.Model, index int, t *tracer) plan.Model {
 	}
 	e := t.element(at, at)
 	e.note(true, "id", "id")
-	out.Tokenizer = tokenizer(m.Tokenizer, e)
+	out.Engine = engineKind(m, out.Buckets, e)
+	out.Tokenizer = tokenizer(m, e)
 	out.Sampling = sampling(m.Sampling, e)
 	out.Requires = plan.Require(index, &out)
 	out.Affinity = headers(&m.Affinity, &out.Requires, e)
@@ -105,7 +106,6 @@ func engines(m *config.Model, at string, t *tracer) []plan.Engine {
 		w := &written[from]
 		// The check has refused URLs without a normal form.
 		url, _ := plan.NormalizeURL(w.URL)
-		out = append(out, plan.Engine{ID: w.ID, URL: url, Role: plan.Role(w.Role), BootstrapPort: w.BootstrapPort, Labels: w.Labels})
 		const list = "/discovery/static/engines/"
 		e := t.element(at+list+strconv.Itoa(to), at+list+strconv.Itoa(from))
 		e.note(true, "id", "id")
@@ -113,6 +113,8 @@ func engines(m *config.Model, at string, t *tracer) []plan.Engine {
 		e.note(true, "role", "role")
 		e.note(w.BootstrapPort != nil, "bootstrap_port", "bootstrap_port")
 		e.note(len(w.Labels) > 0, "labels", "labels")
+		out = append(out, plan.Engine{ID: w.ID, URL: url, Role: plan.Role(w.Role), BootstrapPort: w.BootstrapPort, Labels: w.Labels,
+			KVEvents: kvEvents(w.KVEvents, e)})
 		e.end()
 	}
 	return out

@@ -7,7 +7,49 @@ import (
 	"shunt/schema/plan"
 )
 
-func tokenizer(t *config.Tokenizer, e *element) *plan.Tokenizer {
+// engineKind is nil for SGLang, written or not. The buckets say whether prefixes are
+// looked up.
+func engineKind(m *config.Model, buckets []plan.Bucket, e *element) *plan.EngineKind {
+	if !m.RunsVLLM() {
+		return nil
+	}
+	r := plan.Require(0, &plan.Model{Buckets: buckets})
+	k := m.Engine
+	e.note(true, "engine/type", "engine/type")
+	out := &plan.EngineKind{Type: plan.VLLM}
+	if len(r.PrefixSource) == 0 {
+		return out
+	}
+	e.note(true, "engine/hashing/algorithm", "engine/hash")
+	e.note(true, "engine/hashing/block_size", "engine/block_size")
+	e.note(k.HashSeed != nil, "engine/hashing/seed", "engine/hash_seed")
+	// The check has refused other algorithms, and an absent block size.
+	out.Hashing = &plan.Hashing{
+		Algorithm: plan.SHA256CBOR,
+		BlockSize: config.Or(k.BlockSize, 0),
+		Seed:      config.Or(k.HashSeed, config.DefaultHashSeed),
+	}
+	return out
+}
+
+// kvEvents lowers where an engine publishes.
+func kvEvents(w *config.KVEvents, e *element) *plan.KVEvents {
+	if w == nil {
+		return nil
+	}
+	e.note(w.Host != nil, "kv_events/host", "kv_events/host")
+	e.note(true, "kv_events/port", "kv_events/port")
+	e.note(w.ReplayPort != nil, "kv_events/replay_port", "kv_events/replay_port")
+	e.note(w.Topic != nil, "kv_events/topic", "kv_events/topic")
+	e.note(w.Ranks != nil, "kv_events/ranks", "kv_events/ranks")
+	return &plan.KVEvents{
+		Host: config.Or(w.Host, ""), Port: w.Port, ReplayPort: w.ReplayPort,
+		Topic: config.Or(w.Topic, ""), Ranks: config.Or(w.Ranks, config.DefaultRanks),
+	}
+}
+
+func tokenizer(m *config.Model, e *element) *plan.Tokenizer {
+	t := m.Tokenizer
 	if t == nil {
 		return nil
 	}
@@ -27,7 +69,7 @@ func tokenizer(t *config.Tokenizer, e *element) *plan.Tokenizer {
 		}
 	}
 	e.note(t.ForwardInputIDs != nil, "tokenizer/forward_input_ids", "tokenizer/forward_input_ids")
-	out.ForwardInputIDs = t.Forwards()
+	out.ForwardInputIDs = m.Forwards()
 	return out
 }
 

@@ -32,6 +32,9 @@ func writeState(w io.Writer, s *plan.State) {
 
 // writeSettings writes what a model has besides engines and buckets.
 func writeSettings(w io.Writer, m *plan.Model) {
+	if k := m.Engine; k != nil {
+		fmt.Fprintf(w, "  engines run %s%s\n", k.Type, hashing(k.Hashing))
+	}
 	if t := m.Tokenizer; t != nil {
 		forwarded := "forwarded where exact"
 		if !t.ForwardInputIDs {
@@ -56,6 +59,13 @@ func writeSettings(w io.Writer, m *plan.Model) {
 	if m.SLO != nil {
 		fmt.Fprintf(w, "  latency targets: ttft %s, tps %s\n", m.SLO.TTFT, m.SLO.TPS)
 	}
+}
+
+func hashing(h *plan.Hashing) string {
+	if h == nil {
+		return ""
+	}
+	return fmt.Sprintf(", blocks of %d tokens hashed by %s with seed %q", h.BlockSize, h.Algorithm, h.Seed)
 }
 
 func params(s *plan.Sampling) []string {

@@ -26,7 +26,7 @@ func (s *services) ask(m *plan.Model) *tokenizer {
 	e := m.Tokenizer.Engine
 	client := askClient(e.MaxInflight)
 	return &tokenizer{client: client, engines: ask.New(ask.Options{
-		Next: turns(s.fleet, m.ID), Client: client, Timeout: ms(e.TimeoutMS),
+		Next: turns(s.fleet, m.ID), Client: client, VLLM: m.RunsVLLM(), Timeout: ms(e.TimeoutMS),
 		MaxInflight: int(e.MaxInflight), MaxBody: int(e.MaxBodyBytes),
 	})}
 }

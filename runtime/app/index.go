@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,7 +54,14 @@ type indexProcess struct {
 	owner *owner
 	s     *services
 	index *prefix.Index
-	feeds map[string]*running[*feed.Feed]
+	feeds map[string]*indexed
+}
+
+// indexed is the feed of one model's events.
+type indexed struct {
+	running[*feed.Feed]
+	kind *plan.EngineKind
+	said atomic.Pointer[said]
 }
 
 // Index serves the prefix index of a plan's engines to several routers, until a
@@ -66,11 +73,12 @@ func Index(ctx context.Context, o IndexOptions) error {
 	}
 	p := &indexProcess{
 		o: o, set: metrics.NewSet(), fleet: new(fleet.Fleet), index: prefix.NewIndex(o.MaxBlocks),
-		feeds: make(map[string]*running[*feed.Feed]),
+		feeds: make(map[string]*indexed),
 	}
 	p.log = newLog(o.Log, document.Body.Server.Log, new(slog.LevelVar))
 	p.owner = newOwner(ctx, p.log)
 	p.s = newServices(p.log, p.set, p.owner, p.fleet)
+	p.s.index = p.index
 	defer p.fleet.Close()
 	defer p.owner.end()
 	defer p.s.close()
@@ -85,10 +93,10 @@ var errNoPrefix = errors.New("no policy of the plan looks up prefixes, so there 
 
 // follow makes the engines of a plan the ones that are indexed.
 func (p *indexProcess) follow(b *plan.Body) error {
-	wanted := make(map[string]bool)
+	wanted := make(map[string]*plan.Model)
 	for i := range b.Models {
 		if len(b.Models[i].Requires.PrefixSource) > 0 {
-			wanted[b.Models[i].ID] = true
+			wanted[b.Models[i].ID] = &b.Models[i]
 		}
 	}
 	if len(wanted) == 0 {
@@ -98,21 +106,25 @@ func (p *indexProcess) follow(b *plan.Body) error {
 		return err
 	}
 	for id, f := range p.feeds {
-		if !wanted[id] {
+		switch m := wanted[id]; {
+		case m == nil:
 			f.end()
 			delete(p.feeds, id)
 			p.fleet.Remove(id)
+		case !sameKind(f.kind, m.Engine):
+			f.end()
+			delete(p.feeds, id)
 		}
 	}
-	for id := range wanted {
+	for id, m := range wanted {
 		f := p.feeds[id]
 		if f == nil {
-			f = &running[*feed.Feed]{feed: feed.New(feed.Options{
-				Model: id, Index: p.index, Namespace: new(prefix.Namespace), Describe: p.s.describe,
-				Log: p.log, Metrics: p.set, Jitter: rand.Int64N,
-			})}
+			f = &indexed{kind: m.Engine}
+			f.running = running[*feed.Feed]{feed: p.s.eventFeed(m, p.index, new(prefix.Namespace), &f.said)}
 			p.feeds[id] = f
 		}
+		f.said.Store(newSaid(m))
+		f.feed.Again()
 		f.feed.SetEngines(holders(p.fleet.Engines(id)))
 		f.start(p.owner, "prefix events of "+id)
 	}

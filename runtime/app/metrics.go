@@ -12,7 +12,7 @@ import (
 // write adds the metrics of the shared state that are computed when they are read.
 func (s *services) write(w io.Writer) {
 	s.mu.Lock()
-	models, bindings := s.models, s.bindings
+	models, bindings, index := s.models, s.bindings, s.index
 	s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(models)) {
 		c := models[id].caches
@@ -36,6 +36,18 @@ func (s *services) write(w io.Writer) {
 			{"guard_compared", c.Compared.Load()}, {"guard_overruled", c.Overruled.Load()},
 		} {
 			fmt.Fprintf(w, "shunt_cache_%s_total{model=%q} %d\n", d.name, id, d.count)
+		}
+	}
+	if index != nil {
+		x := index.Stats()
+		for _, g := range []struct {
+			name  string
+			value uint64
+		}{
+			{"blocks", uint64(x.Blocks)}, {"bytes", uint64(x.Bytes)},
+			{"evicted_blocks", uint64(x.Evicted)}, {"orphan_chains", uint64(x.Orphans)},
+		} {
+			fmt.Fprintf(w, "shunt_prefix_index_%s %d\n", g.name, g.value)
 		}
 	}
 	fmt.Fprintf(w, "shunt_load_tracked_engines %d\n", s.table.Engines())

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -58,6 +59,11 @@ type modelState struct {
 	source    *source
 	caches    *policy.CacheCounters
 	tokenizer *tokenizer
+
+	// kind is what the engines run, nil for SGLang, and said what the plan in force
+	// says about their events.
+	kind *plan.EngineKind
+	said *atomic.Pointer[said]
 }
 
 // runner is a feed.
@@ -105,6 +111,7 @@ type draft struct {
 	index    *prefix.Index
 	bindings *bindings
 	models   map[string]*modelState
+	said     map[string]*said
 	fresh    []func() // undo what is new
 }
 
@@ -113,7 +120,7 @@ var errState = errors.New("changes only with a restart")
 
 // draft makes what the plan needs and does not exist yet.
 func (s *services) draft(b *plan.Body, before *plan.State) (d *draft, err error) {
-	d = &draft{s: s, models: make(map[string]*modelState)}
+	d = &draft{s: s, models: make(map[string]*modelState), said: make(map[string]*said)}
 	defer func() {
 		if err != nil {
 			d.discard()
@@ -180,17 +187,22 @@ func (d *draft) model(b *plan.Body, m *plan.Model) error {
 	if old == nil {
 		old = &modelState{}
 	}
-	n := &modelState{}
-	d.models[m.ID] = n
+	// Feeds follow engines of one kind; another kind is another beginning.
+	n := &modelState{kind: m.Engine, said: old.said}
+	same := sameKind(old.kind, m.Engine)
+	if n.said == nil || !same {
+		n.said = new(atomic.Pointer[said])
+	}
+	d.models[m.ID], d.said[m.ID] = n, newSaid(m)
 	if len(m.Requires.LoadReports) > 0 {
-		if n.loads = old.loads; n.loads == nil {
-			n.loads = &running[*load.Feed]{feed: d.s.loadFeed(m.ID, &b.State.Load)}
+		if n.loads = old.loads; n.loads == nil || !same {
+			n.loads = &running[*load.Feed]{feed: d.s.loadFeed(m, &b.State.Load)}
 		}
 	}
 	if len(m.Requires.PrefixSource) > 0 && b.State.Prefix != nil {
 		n.events, n.source, n.caches = old.events, old.source, old.caches
-		if n.source == nil {
-			if err := d.prefixSource(m.ID, b.State.Prefix, n); err != nil {
+		if n.source == nil || !same {
+			if err := d.prefixSource(m, b.State.Prefix, n); err != nil {
 				return fmt.Errorf("state.prefix: %w", err)
 			}
 		}
@@ -200,9 +212,9 @@ func (d *draft) model(b *plan.Body, m *plan.Model) error {
 
 // loadFeed makes the feed of one model's load reports. One that only polls asks
 // nobody for sockets.
-func (s *services) loadFeed(model string, l *plan.LoadState) *load.Feed {
+func (s *services) loadFeed(m *plan.Model, l *plan.LoadState) *load.Feed {
 	o := load.Options{
-		Model: model, Table: &s.table, Client: s.http, Interval: ms(l.PollIntervalMS),
+		Model: m.ID, VLLM: m.RunsVLLM(), Table: &s.table, Client: s.http, Interval: ms(l.PollIntervalMS),
 		Log: s.log, Metrics: s.set, Jitter: rand.Int64N, Describe: s.describe,
 	}
 	if l.Transport == plan.LoadPoll {
@@ -218,13 +230,10 @@ func (s *services) describe(ctx context.Context, e *fleet.Engine) (engineinfo.In
 
 // prefixSource makes the source of one model, and the feed that it needs: of the
 // index, or only of what the engines say about their blocks.
-func (d *draft) prefixSource(model string, p *plan.PrefixState, n *modelState) error {
-	space := new(prefix.Namespace)
+func (d *draft) prefixSource(m *plan.Model, p *plan.PrefixState, n *modelState) error {
+	model, space := m.ID, new(prefix.Namespace)
 	n.caches = new(policy.CacheCounters)
-	n.events = &running[*feed.Feed]{feed: feed.New(feed.Options{
-		Model: model, Index: d.index, Namespace: space, Describe: d.s.describe,
-		Log: d.s.log, Metrics: d.s.set, Jitter: rand.Int64N,
-	})}
+	n.events = &running[*feed.Feed]{feed: d.s.eventFeed(m, d.index, space, n.said)}
 	if p.Remote == nil {
 		n.source = newSource(model, &prefix.Local{Index: d.index, Namespace: space, Digests: d.s.digests}, d.s.set)
 		return nil
@@ -280,11 +289,22 @@ func (d *draft) commit(f *fleet.Fleet) (retire func()) {
 	}
 	for id, m := range d.models {
 		engines := slices.Clone(f.Engines(id))
+		m.said.Store(d.said[id])
+		if old := before[id]; old != nil {
+			// What takes the place of a feed begins when that one has given up.
+			if old.loads != m.loads {
+				old.loads.end()
+			}
+			if old.events != m.events {
+				old.events.end()
+			}
+		}
 		if m.loads != nil {
 			m.loads.feed.SetEngines(engines)
 			m.loads.start(s.owner, "load reports of "+id)
 		}
 		if m.events != nil {
+			m.events.feed.Again()
 			m.events.feed.SetEngines(holders(engines))
 			m.events.start(s.owner, "prefix events of "+id)
 		}
@@ -326,6 +346,17 @@ func (s *services) cacheEvents(e *fleet.Engine) (server.CacheEvents, bool) {
 	v := server.CacheEvents{State: state.Text, Detail: state.Detail}
 	if index != nil {
 		v.Blocks = index.Held(e.URL())
+	}
+	for _, r := range m.events.feed.Ranks(e) {
+		out := server.RankEvents{Rank: r.Rank, Connected: r.Connected, Gaps: r.Gaps, LostBatches: r.Lost, Resets: r.Resets, Blocks: r.Blocks}
+		if r.Last >= 0 {
+			out.LastSequence = &r.Last
+		}
+		if r.Lag >= 0 {
+			lag := float64(r.Lag.Microseconds()) / 1000
+			out.LagMS = &lag
+		}
+		v.Ranks = append(v.Ranks, out)
 	}
 	return v, true
 }

@@ -12,9 +12,9 @@ type prompt struct {
 	salt, lora string
 }
 
-// chain returns the hashes of the full blocks of a prompt, as SGLang publishes
+// sglangChain returns the hashes of the full blocks of a prompt, as SGLang publishes
 // them: each block's digest covers the digest before it and the tokens.
-func (p prompt) chain(size int) []int64 {
+func sglangChain(p prompt, size int) []int64 {
 	var digest []byte
 	if p.salt != "" {
 		d := sha256.Sum256(append([]byte("sglang-cache-salt-v1\x00"), p.salt...))

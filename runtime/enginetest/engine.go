@@ -259,17 +259,7 @@ func (e *Engine) routes() http.Handler {
 	mux.HandleFunc("POST /abort_request", e.abortRequest)
 	mux.HandleFunc("POST /tokenize", e.introspecting(e.tokenize))
 	mux.HandleFunc("/flush_cache", e.flushCache)
-	for path, h := range map[string]http.HandlerFunc{
-		"/health":          e.health,
-		"/health_generate": e.health,
-		"/server_info":     e.serverInfo,
-		"/get_server_info": e.serverInfo,
-		"/model_info":      e.modelInfo,
-		"/get_model_info":  e.modelInfo,
-		"/v1/models":       e.models,
-		"/v1/loads":        e.loads,
-		"/get_load":        e.legacyLoad,
-	} {
+	for path, h := range e.reports() {
 		mux.HandleFunc("GET "+path, e.introspecting(h))
 	}
 	mux.HandleFunc("POST /_sim/fault", e.postFault)
@@ -279,6 +269,24 @@ func (e *Engine) routes() http.Handler {
 	mux.HandleFunc("GET /_sim/state", e.getState)
 	mux.HandleFunc("POST /_sim/cache", e.postCache)
 	return e.counted(mux)
+}
+
+// reports are the endpoints that only report.
+func (e *Engine) reports() map[string]http.HandlerFunc {
+	if e.opts.VLLM {
+		return map[string]http.HandlerFunc{"/health": e.health, "/v1/models": e.models, "/metrics": e.vllmMetrics}
+	}
+	return map[string]http.HandlerFunc{
+		"/health":          e.health,
+		"/health_generate": e.health,
+		"/server_info":     e.serverInfo,
+		"/get_server_info": e.serverInfo,
+		"/model_info":      e.modelInfo,
+		"/get_model_info":  e.modelInfo,
+		"/v1/models":       e.models,
+		"/v1/loads":        e.loads,
+		"/get_load":        e.legacyLoad,
+	}
 }
 
 // ID returns the engine's name.

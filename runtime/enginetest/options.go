@@ -111,6 +111,13 @@ type Options struct {
 	// LoadInterval is the time between two looks at the load. A report that did
 	// not change is repeated after a second. Zero means DefaultLoadInterval.
 	LoadInterval time.Duration
+	// VLLM makes the engine pose as vLLM: it hashes blocks with sha256_cbor and
+	// publishes events of that form, reports its load in /metrics, and has none of
+	// SGLang's reporting endpoints. Needs the role Plain, and publishes no loads.
+	VLLM bool
+	// HashSeed is the text that vLLM hashes for the parent of first blocks. Empty
+	// means what it hashes without PYTHONHASHSEED.
+	HashSeed string
 	// Tokenize returns the token ids of a chat request that brings none, or nil.
 	// Without it, four bytes of text are a token.
 	Tokenize func(body []byte) []uint32
@@ -193,6 +200,10 @@ func (o Options) validate() error {
 		return errors.New("enginetest: Events without BlockSize: there is no cache to tell of")
 	case (o.Replay || o.PublishLoads) && !o.Events:
 		return errors.New("enginetest: Replay and PublishLoads need Events")
+	case o.VLLM && (o.Role != Plain || o.PublishLoads):
+		return errors.New("enginetest: VLLM needs the role plain, and does not publish loads")
+	case o.HashSeed != "" && !o.VLLM:
+		return errors.New("enginetest: HashSeed without VLLM")
 	}
 	for _, addr := range []string{o.Listen, o.BootstrapListen} {
 		if addr == "" {

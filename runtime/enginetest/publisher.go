@@ -20,6 +20,7 @@ const (
 // of an engine.
 type rank struct {
 	number int
+	form   form
 	events *socket // nil without events
 	replay *socket // nil without replay
 	loads  *socket // nil without published loads
@@ -30,6 +31,20 @@ type rank struct {
 	history [][]byte // the payloads of the last batches
 	keep    int
 	loadSeq int64
+}
+
+// form is how an engine hashes blocks and writes its events.
+type form struct {
+	chain   func(p prompt, size int) []int64
+	stored  func(hashes []int64, from, n, size int, q prompt) []byte
+	removed func(hashes []int64) []byte
+}
+
+func formOf(o Options) form {
+	if o.VLLM {
+		return form{vllmChain(o.HashSeed), vllmStored, vllmRemoved}
+	}
+	return form{sglangChain, storedEvent, removedEvent}
 }
 
 // publishers are the ranks of an engine for as long as the simulated process
@@ -54,7 +69,7 @@ func openPublishers(o Options, block, ranks int, p publishers) (*publishers, err
 	out := &publishers{block: block, events: p.events, replay: p.replay, loads: p.loads}
 	for i := range ranks {
 		out.ranks = append(out.ranks, &rank{
-			number: i, keep: o.ReplayBatches, cache: newCache(block, o.CacheTokens/ranks/block),
+			number: i, form: formOf(o), keep: o.ReplayBatches, cache: newCache(block, o.CacheTokens/ranks/block),
 		})
 	}
 	for _, group := range []struct {
@@ -179,7 +194,7 @@ func (p *publishers) describe() any {
 // choose returns the rank that holds most of a prompt, the first of equals that
 // holds the least.
 func (p *publishers) choose(q prompt) (*rank, int) {
-	hashes := q.chain(p.block)
+	hashes := p.ranks[0].form.chain(q, p.block)
 	best, depth, held := p.ranks[0], -1, 0
 	for _, r := range p.ranks {
 		r.mu.Lock()
@@ -196,21 +211,21 @@ func (p *publishers) choose(q prompt) (*rank, int) {
 func (r *rank) matched(q prompt) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.cache.match(q.chain(r.cache.size)) * r.cache.size
+	return r.cache.match(r.form.chain(q, r.cache.size)) * r.cache.size
 }
 
 // store caches a computed prompt and publishes what changed.
 func (r *rank) store(q prompt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	hashes := q.chain(r.cache.size)
+	hashes := r.form.chain(q, r.cache.size)
 	from, stored, removed := r.cache.insert(hashes)
 	var events [][]byte
 	if len(removed) > 0 {
-		events = append(events, removedEvent(removed))
+		events = append(events, r.form.removed(removed))
 	}
 	if len(stored) > 0 {
-		events = append(events, storedEvent(hashes, from, len(stored), r.cache.size, q))
+		events = append(events, r.form.stored(hashes, from, len(stored), r.cache.size, q))
 	}
 	r.publish(events...)
 }

@@ -55,6 +55,26 @@ type CacheEvents struct {
 	Detail string `json:"detail,omitempty"`
 	// Blocks is how much the router's own index says that the engine holds.
 	Blocks int `json:"blocks"`
+	// Ranks are the subscriptions, absent where an index service has them.
+	Ranks []RankEvents `json:"ranks,omitempty"`
+}
+
+// RankEvents is one subscription, that of a data-parallel rank.
+type RankEvents struct {
+	Rank      int  `json:"rank"`
+	Connected bool `json:"connected"`
+	// LastSequence is that of the last batch; null before the first, and when what
+	// the rank held was forgotten.
+	LastSequence *int64 `json:"last_sequence"`
+	// Gaps counts holes in the sequence, LostBatches what was in them, replayed or
+	// not, and Resets how often everything was forgotten.
+	Gaps        int64 `json:"gaps"`
+	LostBatches int64 `json:"lost_batches"`
+	Resets      int64 `json:"resets"`
+	// LagMS is how long after its publication the last batch took effect, by the
+	// clocks of two hosts; null before the first.
+	LagMS  *float64 `json:"lag_ms"`
+	Blocks int      `json:"blocks"`
 }
 
 // Server answers clients and, by a handler of its own, administrators. The zero

@@ -1,5 +1,47 @@
 package plan
 
+// EngineKind is what the engines of a model run, if not SGLang.
+type EngineKind struct {
+	Type EngineType `json:"type"`
+	// Hashing absent: no policy looks up prefixes.
+	Hashing *Hashing `json:"hashing,omitempty"`
+}
+
+// EngineType names an engine's program.
+type EngineType string
+
+// VLLM is the only type besides the one that goes without saying.
+const VLLM EngineType = "vllm"
+
+// Hashing is how vLLM hashes the blocks of a prompt.
+type Hashing struct {
+	Algorithm HashAlgorithm `json:"algorithm"`
+	// BlockSize is the number of tokens in a block.
+	BlockSize int64 `json:"block_size"`
+	// Seed is the text that is hashed for the parent of first blocks.
+	Seed string `json:"seed"`
+}
+
+// HashAlgorithm is how vLLM hashes.
+type HashAlgorithm string
+
+// SHA256CBOR is the only algorithm whose hashes can be computed here.
+const SHA256CBOR HashAlgorithm = "sha256_cbor"
+
+// KVEvents is where an engine publishes its cache events: rank r at Port + r.
+type KVEvents struct {
+	// Host absent is the host of the engine's URL.
+	Host string `json:"host,omitempty"`
+	Port int64  `json:"port"`
+	// ReplayPort absent: what was lost cannot be asked for.
+	ReplayPort *int64 `json:"replay_port,omitempty"`
+	Topic      string `json:"topic"`
+	Ranks      int64  `json:"ranks"`
+}
+
+// RunsVLLM reports whether the engines of the model run vLLM.
+func (m *Model) RunsVLLM() bool { return m.Engine != nil && m.Engine.Type == VLLM }
+
 // Tokenizer is who turns prompts into tokens: exactly one of Path and Engine is
 // set.
 type Tokenizer struct {

@@ -79,6 +79,8 @@ type Log struct {
 // Model is one model id that clients may ask for.
 type Model struct {
 	ID string `json:"id"`
+	// Engine absent: the engines run SGLang.
+	Engine *EngineKind `json:"engine,omitempty"`
 	// Tokenizer absent: lengths are estimated from the size of the body.
 	Tokenizer *Tokenizer `json:"tokenizer,omitempty"`
 	// Sampling absent: requests keep their sampling parameters.
@@ -122,6 +124,9 @@ type Engine struct {
 	Role          Role              `json:"role"`
 	BootstrapPort *int64            `json:"bootstrap_port,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
+	// KVEvents absent: the engine says itself where it publishes, or publishes
+	// nothing.
+	KVEvents *KVEvents `json:"kv_events,omitempty"`
 }
 
 // Role is what an engine is, and Stage what a pick is for; they share values.

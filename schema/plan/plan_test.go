@@ -342,6 +342,36 @@ func TestValidateState(t *testing.T) {
 	f("/tokenizer/engine/max_body_bytes: 1 ", asking(func(e *plan.EngineTokenizer) { e.MaxBodyBytes = 1 }))
 	f("/requires/tokens", asking(func(*plan.EngineTokenizer) {})) // forwarding alone asks no engine
 	f("/requires/tokens", func(_ *B, m *plan.Model) { m.Requires.Tokens = m.Requires.Tokens[1:] })
+	vllm := func(edit func(*plan.Model, *plan.Hashing, *plan.KVEvents)) func(*B, *plan.Model) {
+		return func(_ *B, m *plan.Model) {
+			h := &plan.Hashing{Algorithm: plan.SHA256CBOR, BlockSize: 16, Seed: "0"}
+			k := &plan.KVEvents{Port: 65530, ReplayPort: ptr(65500), Ranks: 2}
+			m.Engine = &plan.EngineKind{Type: plan.VLLM, Hashing: h}
+			m.Discovery.Static.Engines[0].KVEvents = k
+			edit(m, h, k)
+		}
+	}
+	f("vLLM engines do not pair here", vllm(func(*plan.Model, *plan.Hashing, *plan.KVEvents) {}))
+	f("/engine/type: unknown value", vllm(func(m *plan.Model, _ *plan.Hashing, _ *plan.KVEvents) { m.Engine.Type = "sglang" }))
+	f("/engine/hashing: the section", vllm(func(m *plan.Model, _ *plan.Hashing, _ *plan.KVEvents) { m.Engine.Hashing = nil }))
+	f("/hashing/algorithm: unknown value", vllm(func(_ *plan.Model, h *plan.Hashing, _ *plan.KVEvents) { h.Algorithm = "sha256" }))
+	f("/hashing/block_size: 0", vllm(func(_ *plan.Model, h *plan.Hashing, _ *plan.KVEvents) { h.BlockSize = 0 }))
+	f("/hashing/seed", vllm(func(_ *plan.Model, h *plan.Hashing, _ *plan.KVEvents) { h.Seed = "" }))
+	f("/kv_events: the section", func(_ *B, m *plan.Model) { m.Discovery.Static.Engines[0].KVEvents = &plan.KVEvents{Port: 1, Ranks: 1} })
+	alone := func(edit func(*plan.KVEvents)) func(*B, *plan.Model) {
+		return vllm(func(m *plan.Model, _ *plan.Hashing, k *plan.KVEvents) {
+			m.Tokenizer.ForwardInputIDs = false
+			for i := range m.Discovery.Static.Engines {
+				m.Discovery.Static.Engines[i].Role = plan.Plain
+			}
+			edit(k)
+		})
+	}
+	f("/kv_events/host", alone(func(k *plan.KVEvents) { k.Host = "[::1]" }))
+	f("/kv_events/ranks: 0", alone(func(k *plan.KVEvents) { k.Ranks = 0 }))
+	f("/kv_events/port: 65530", alone(func(k *plan.KVEvents) { k.Ranks = 7 }))
+	f("/kv_events/replay_port: 65535", alone(func(k *plan.KVEvents) { k.ReplayPort = ptr(65535) }))
+	f("/kv_events/topic", alone(func(k *plan.KVEvents) { k.Topic = "\x00" }))
 	f("/sampling/conflict", func(_ *B, m *plan.Model) { m.Sampling.Conflict = "" })
 	f("/sampling/params/1/name", func(_ *B, m *plan.Model) { slices.Reverse(m.Sampling.Params) })
 	f("/sampling/params/0/name: unknown", func(_ *B, m *plan.Model) { m.Sampling.Params[0].Name = "heat" })

@@ -17,6 +17,9 @@ const (
 	MaxBodyBytes  = 1 << 30
 	MaxDrainMS    = 1800 * 1000
 	MaxBlocks     = 2_000_000_000
+	MaxBlockSize  = 1 << 20
+	MaxRanks      = 4096
+	MaxPort       = 65535
 )
 
 // Validate refuses a body that the compiler would not write, with an *Error that
@@ -154,6 +157,7 @@ func (v *validator) model(at string, index int, m *Model, urls map[string]string
 		v.bad(at+"/discovery", "no discovery is set", "static")
 		return
 	}
+	v.engineKind(at+"/engine", m)
 	v.settings(at, m)
 	roles := v.engines(at+"/discovery/static/engines", m, urls)
 	v.buckets(at+"/buckets", m, roles)
@@ -189,6 +193,9 @@ func (v *validator) engines(at string, m *Model, urls map[string]string) map[str
 			v.bad(p+"/bootstrap_port", fmt.Sprintf("a %s engine has no bootstrap port", e.Role), "")
 		}
 		v.labels(p+"/labels", e.Labels)
+		if e.KVEvents != nil {
+			v.kvEvents(p+"/kv_events", m, e.KVEvents)
+		}
 		roles[e.ID] = e.Role
 	}
 	v.oneKind(at, engines)

@@ -27,6 +27,9 @@ type Options struct {
 	Table *Table
 	// Describe asks an engine for its sockets; nil asks /server_info over HTTP.
 	Describe func(ctx context.Context, e *fleet.Engine) (engineinfo.Info, error)
+	// VLLM says that the engines are vLLM: they publish no load and are polled at
+	// /metrics, and Describe is not called.
+	VLLM bool
 	// Client polls; nil is http.DefaultClient.
 	Client *http.Client
 	// Interval is the pause between polls; 0 is 1 s.
@@ -66,6 +69,9 @@ func NewFeed(o Options) *Feed {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.VLLM {
+		o.Describe = func(context.Context, *fleet.Engine) (engineinfo.Info, error) { return engineinfo.Info{}, nil }
 	}
 	if o.Describe == nil {
 		fetcher := &engineinfo.Fetcher{Client: o.Client}
@@ -287,6 +293,13 @@ func ranksOf(reports []RankReport) []int {
 // fetch asks the present endpoint, and falls back to the deprecated one where it
 // does not exist.
 func (s *source) fetch(ctx context.Context) ([]RankReport, error) {
+	if s.f.o.VLLM {
+		raw, err := engineinfo.Get(ctx, s.f.o.Client, s.engine.URL()+"/metrics")
+		if err != nil {
+			return nil, err
+		}
+		return DecodeMetrics(raw)
+	}
 	if !s.basic {
 		raw, err := engineinfo.Get(ctx, s.f.o.Client, s.engine.URL()+"/v1/loads?include=core")
 		if err == nil {

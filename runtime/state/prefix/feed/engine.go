@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"shunt/runtime/fleet"
@@ -18,6 +19,10 @@ type following struct {
 	engine *fleet.Engine
 	// ask has room for one request to ask the engine again.
 	ask chan struct{}
+
+	// odd is the size of published blocks that are not of the size that the engine
+	// is known to have, where the engine cannot be asked for it; 0 is none.
+	odd atomic.Int64
 
 	info engineinfo.Info
 	// failed is when the engine began not to answer, zero while it does.
@@ -38,7 +43,7 @@ func (x *following) again() {
 // serve is the task of one engine.
 func (f *Feed) serve(ctx context.Context, e *fleet.Engine) {
 	x := &following{f: f, engine: e, ask: make(chan struct{}, 1)}
-	f.note(e, State{Text: Asking})
+	f.note(x, State{Text: Asking})
 	defer f.forget(e)
 	defer x.end()
 	failures := 0
@@ -47,7 +52,7 @@ func (f *Feed) serve(ctx context.Context, e *fleet.Engine) {
 		if ctx.Err() != nil {
 			return
 		}
-		f.note(e, state)
+		f.note(x, state)
 		pause := f.o.Recheck
 		if x.failed.IsZero() {
 			failures = 0
@@ -82,6 +87,10 @@ func (x *following) update(ctx context.Context) State {
 	}
 	x.failed = time.Time{}
 	if x.stop != nil && info == x.info {
+		if n := x.odd.Load(); n != 0 {
+			return State{Text: Refused, Ranks: len(x.ranks), Detail: fmt.Sprintf(
+				"publishes blocks of %d tokens; the configuration says %d", n, info.BlockSize)}
+		}
 		state := State{Text: Subscribed, Ranks: len(x.ranks)}
 		if n := x.connected(); n < len(x.ranks) {
 			state.Detail = fmt.Sprintf("%d of %d ranks are connected", n, len(x.ranks))
@@ -150,6 +159,8 @@ func (x *following) begin(ctx context.Context, info engineinfo.Info) {
 		}
 		r := &rank{x: x, number: i, replayAddress: info.Address(info.ReplayPort, i), owner: x.f.o.Index.Attach(x.engine.URL(), i)}
 		r.live.Store(true)
+		r.seen.last.Store(-1)
+		r.seen.lag.Store(-1)
 		x.ranks = append(x.ranks, r)
 		s := &zmtp.Subscriber{
 			Address: address, Topic: info.Topic, Options: x.f.o.ZMTP, Jitter: x.f.o.Jitter,
@@ -157,6 +168,7 @@ func (x *following) begin(ctx context.Context, info engineinfo.Info) {
 		}
 		x.wg.Go(func() { _ = s.Run(sub) })
 	}
+	x.f.subscribed(x.engine, x.ranks)
 }
 
 // end takes the engine out, in this order: events still queued are void, the
@@ -170,6 +182,7 @@ func (x *following) end() {
 		r.live.Store(false)
 		owners = append(owners, r.owner)
 	}
+	x.f.subscribed(x.engine, nil)
 	x.stop()
 	x.wg.Wait()
 	if x.f.o.Index != nil {
@@ -177,4 +190,5 @@ func (x *following) end() {
 	}
 	x.f.o.Namespace.Withdraw(x.engine.URL())
 	x.stop, x.ranks = nil, nil
+	x.odd.Store(0)
 }

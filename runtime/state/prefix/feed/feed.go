@@ -58,7 +58,14 @@ type Feed struct {
 	free    chan *wire.Batch
 	queue   chan item
 	mu      sync.Mutex
-	engines map[*fleet.Engine]State
+	engines map[*fleet.Engine]followed
+}
+
+// followed is what is known about an engine, and its subscriptions.
+type followed struct {
+	State
+	ranks []*rank
+	x     *following
 }
 
 // item is one batch on its way to the index.
@@ -74,6 +81,24 @@ type State struct {
 	// Detail explains a failure or a refusal.
 	Detail string
 	Ranks  int
+}
+
+// RankState is what a feed knows about one subscription, for admin views.
+type RankState struct {
+	Rank int
+	// Connected says that the subscription's connection is up.
+	Connected bool
+	// Last is the sequence number of the last batch, -1 before the first and after
+	// a reset.
+	Last int64
+	// Gaps counts holes in the sequence, Lost the batches in them, replayed or not,
+	// and Resets how often everything that the rank held was forgotten.
+	Gaps, Lost, Resets int64
+	// Blocks is how many blocks of the index the rank holds.
+	Blocks int
+	// Lag is how long after its publication the last batch took effect, by the
+	// clocks of two hosts; below zero before the first.
+	Lag time.Duration
 }
 
 // The states of an engine.
@@ -105,7 +130,7 @@ func New(o Options) *Feed {
 			return fetcher.Fetch(ctx, e.URL())
 		}
 	}
-	f := &Feed{o: o, engines: make(map[*fleet.Engine]State)}
+	f := &Feed{o: o, engines: make(map[*fleet.Engine]followed)}
 	f.counts.register(o)
 	f.group.Task = f.serve
 	f.free = make(chan *wire.Batch, o.Queue)
@@ -120,17 +145,62 @@ func New(o Options) *Feed {
 // blocks.
 func (f *Feed) SetEngines(engines []*fleet.Engine) { f.group.Set(engines) }
 
+// Again asks all engines again where their sockets are, soon: what Describe says may
+// have changed.
+func (f *Feed) Again() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.engines {
+		e.x.again()
+	}
+}
+
 // State is what is known about an engine, false if it is not followed.
 func (f *Feed) State(e *fleet.Engine) (State, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, ok := f.engines[e]
-	return s, ok
+	return s.State, ok
+}
+
+// Ranks is a snapshot of the subscriptions of an engine, by rank.
+func (f *Feed) Ranks(e *fleet.Engine) []RankState {
+	f.mu.Lock()
+	ranks := f.engines[e].ranks
+	f.mu.Unlock()
+	out := make([]RankState, len(ranks))
+	for i, r := range ranks {
+		out[i] = r.state()
+	}
+	return out
+}
+
+// held counts the blocks and owners of all engines that the feed follows.
+func (f *Feed) held() (blocks, owners int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.engines {
+		for _, r := range e.ranks {
+			n, _ := r.owner.Held()
+			blocks, owners = blocks+n, owners+1
+		}
+	}
+	return blocks, owners
+}
+
+// subscribed notes the subscriptions of an engine, nil for none.
+func (f *Feed) subscribed(e *fleet.Engine, ranks []*rank) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x, ok := f.engines[e]; ok {
+		x.ranks = ranks
+		f.engines[e] = x
+	}
 }
 
 // Run follows the engines until ctx ends.
 func (f *Feed) Run(ctx context.Context) error {
-	defer f.counts.expose(f.o)()
+	defer f.expose()()
 	var wg sync.WaitGroup
 	applied, stop := context.WithCancel(context.WithoutCancel(ctx))
 	wg.Go(func() { f.apply(applied) })
@@ -150,7 +220,7 @@ func (f *Feed) apply(ctx context.Context) {
 		case it := <-f.queue:
 			if it.rank.live.Load() {
 				it.rank.owner.Apply(it.batch)
-				f.counts.applied(it.batch)
+				f.counts.applied(it.batch, &it.rank.seen)
 			}
 			f.release(it.batch)
 		}
@@ -165,10 +235,13 @@ func (f *Feed) release(b *wire.Batch) {
 	f.free <- b
 }
 
-func (f *Feed) note(e *fleet.Engine, s State) {
+func (f *Feed) note(x *following, s State) {
+	e := x.engine
 	f.mu.Lock()
-	old := f.engines[e]
-	f.engines[e] = s
+	known := f.engines[e]
+	old := known.State
+	known.State, known.x = s, x
+	f.engines[e] = known
 	f.mu.Unlock()
 	if s == old || s.Text == Asking {
 		return

@@ -105,16 +105,23 @@ func TestEndlessReplay(t *testing.T) {
 	b.until("a", 1, 2)
 }
 
-// TestNextFeedShowsItsOwnIndex: the metrics of a feed end with it, and one that
-// never ran has none.
-func TestNextFeedShowsItsOwnIndex(t *testing.T) {
+// TestNextFeedShowsItsOwnOwners: the metrics of a feed are about its own engines,
+// also in an index that others use, and end with it; one that never ran has none.
+func TestNextFeedShowsItsOwnOwners(t *testing.T) {
 	set := metrics.NewSet()
-	follow := func(x *prefix.Index) *feed.Feed {
-		return feed.New(feed.Options{
-			Model: "m", Index: x, Namespace: new(prefix.Namespace), Metrics: set,
-			Log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Describe: func(context.Context, *fleet.Engine) (engineinfo.Info, error) { return engineinfo.Info{}, nil },
+	index := prefix.NewIndex(0)
+	index.Attach("http://of-another-model", 0)
+	all := engines(t, "a")
+	follow := func(ranks int) *feed.Feed {
+		f := feed.New(feed.Options{
+			Model: "m", Index: index, Namespace: new(prefix.Namespace), Metrics: set,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Describe: func(context.Context, *fleet.Engine) (engineinfo.Info, error) {
+				return engineinfo.Info{Publishes: true, Host: "127.0.0.1", Port: 1, BlockSize: 4, Ranks: ranks}, nil
+			},
 		})
+		f.SetEngines(all)
+		return f
 	}
 	owners := func() string {
 		var s strings.Builder
@@ -135,16 +142,12 @@ func TestNextFeedShowsItsOwnIndex(t *testing.T) {
 		cancel()
 		<-done
 	}
-	follow(prefix.NewIndex(0))
+	follow(1)
 	if got := owners(); got != "none" {
 		t.Errorf("a feed that never ran shows %s owners", got)
 	}
-	first, second := prefix.NewIndex(0), prefix.NewIndex(0)
-	first.Attach("http://a", 0)
-	run(follow(first), "1")
-	second.Attach("http://a", 0)
-	second.Attach("http://a", 1)
-	run(follow(second), "2")
+	run(follow(1), "1")
+	run(follow(2), "2")
 	if got := owners(); got != "none" {
 		t.Errorf("after its end a feed shows %s owners", got)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
-	"shunt/runtime/state/prefix"
 	"shunt/runtime/state/prefix/wire"
 )
 
@@ -41,7 +40,8 @@ func (c *counters) register(o Options) {
 // expose publishes what is computed when it is read, for as long as the feed
 // runs: the next feed under the same labels may have another index. It returns
 // what withdraws them.
-func (c *counters) expose(o Options) (withdraw func()) {
+func (f *Feed) expose() (withdraw func()) {
+	o := f.o
 	var names []string
 	add := func(metric string, read func() float64) {
 		name := fmt.Sprintf("shunt_prefix_%s{model=%q}", metric, o.Model)
@@ -53,19 +53,14 @@ func (c *counters) expose(o Options) (withdraw func()) {
 			o.Metrics.UnregisterMetric(name)
 		}
 	}
-	add("lag_seconds", func() float64 { return math.Float64frombits(c.lag.Load()) })
+	add("lag_seconds", func() float64 { return math.Float64frombits(f.counts.lag.Load()) })
 	if o.Index == nil {
 		return withdraw
 	}
-	gauge := func(metric string, read func(s prefix.Stats) int) {
-		add(metric, func() float64 { return float64(read(o.Index.Stats())) })
-	}
-	gauge("index_blocks", func(s prefix.Stats) int { return s.Blocks })
-	gauge("index_owned_blocks", func(s prefix.Stats) int { return s.Carried })
-	gauge("index_owners", func(s prefix.Stats) int { return s.Owners })
-	gauge("index_bytes", func(s prefix.Stats) int { return s.Bytes })
-	gauge("index_evicted_blocks", func(s prefix.Stats) int { return int(s.Evicted) })
-	gauge("index_orphan_chains", func(s prefix.Stats) int { return int(s.Orphans) })
+	// The models of a process share the index. Here is what of it is of one model;
+	// the rest belongs to whoever has the index.
+	add("index_owned_blocks", func() float64 { blocks, _ := f.held(); return float64(blocks) })
+	add("index_owners", func() float64 { _, owners := f.held(); return float64(owners) })
 	return withdraw
 }
 
@@ -73,11 +68,12 @@ func (c *counters) replay(outcome string) { c.replays[outcome].Inc() }
 
 // applied counts a batch, and measures how long after its publication it took
 // effect. The clocks are two, so the lag is an estimate, never below zero.
-func (c *counters) applied(b *wire.Batch) {
+func (c *counters) applied(b *wire.Batch, s *seen) {
 	c.events.Add(len(b.Events))
 	c.blocks.Add(b.Blocks())
 	if b.Time > 0 {
-		lag := float64(time.Now().UnixNano())/1e9 - b.Time
-		c.lag.Store(math.Float64bits(max(lag, 0)))
+		lag := max(float64(time.Now().UnixNano())/1e9-b.Time, 0)
+		c.lag.Store(math.Float64bits(lag))
+		s.lag.Store(int64(min(lag*1e9, math.MaxInt64/2)))
 	}
 }

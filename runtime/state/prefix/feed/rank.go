@@ -26,6 +26,7 @@ type rank struct {
 	replayAddress string // empty if the engine offers no replay
 	owner         *prefix.Owner
 	live          atomic.Bool
+	seen          seen
 
 	// known says that last is the sequence number of the last batch, and print the
 	// fingerprint of its payload, which has the publisher's clock in it: the same
@@ -44,6 +45,19 @@ type rank struct {
 	// there is one; connected says so to others.
 	lost      time.Time
 	connected atomic.Bool
+}
+
+// seen is what admin views read of a rank.
+type seen struct {
+	last, gaps, lost, resets, lag atomic.Int64 // lag in nanoseconds
+}
+
+func (r *rank) state() RankState {
+	blocks, _ := r.owner.Held()
+	return RankState{
+		Rank: r.number, Connected: r.connected.Load(), Last: r.seen.last.Load(), Gaps: r.seen.gaps.Load(),
+		Lost: r.seen.lost.Load(), Resets: r.seen.resets.Load(), Blocks: blocks, Lag: time.Duration(r.seen.lag.Load()),
+	}
 }
 
 // up runs on each new connection. The publisher may have said much meanwhile, or
@@ -121,6 +135,8 @@ func (r *rank) arrange(ctx context.Context, seq int64, payload []byte) error {
 	case seq > r.last:
 		r.x.f.counts.gaps.Inc()
 		r.x.f.counts.lost.Add(int(seq - r.last - 1))
+		r.seen.gaps.Add(1)
+		r.seen.lost.Add(seq - r.last - 1)
 		if r.replayAddress == "" {
 			r.x.f.counts.replay("none")
 			return r.reset(ctx)
@@ -142,6 +158,8 @@ func (r *rank) arrange(ctx context.Context, seq int64, payload []byte) error {
 // reset forgets everything that the rank holds, in order with its batches.
 func (r *rank) reset(ctx context.Context) error {
 	r.known = false
+	r.seen.last.Store(-1)
+	r.seen.resets.Add(1)
 	r.x.f.counts.resets.Inc()
 	b, err := r.take(ctx)
 	if err != nil {
@@ -175,20 +193,50 @@ func (r *rank) forward(ctx context.Context, seq int64, payload []byte) error {
 		r.x.f.counts.undecodable.Inc()
 		r.x.f.o.Log.Warn("cache events not understood", "engine", r.x.engine.ID(), "rank", r.number, "error", err)
 		err := r.reset(ctx)
-		r.known, r.last, r.print = true, seq, maphash.Bytes(r.seed, payload)
+		r.took(seq, payload)
 		return err
 	}
-	for i := range b.Events {
-		if size := b.Events[i].BlockSize; size > max(r.x.info.BlockSize, r.odd) {
-			// Perhaps another engine by now. It is asked once: it may just be wrong.
-			r.odd = size
-			r.x.again()
-			break
-		}
-	}
-	r.known, r.last, r.print = true, seq, maphash.Bytes(r.seed, payload)
+	r.judge(b)
+	r.took(seq, payload)
 	r.x.f.queue <- item{rank: r, batch: b}
 	return nil
+}
+
+// took notes a batch as the last one.
+func (r *rank) took(seq int64, payload []byte) {
+	r.known, r.last, r.print = true, seq, maphash.Bytes(r.seed, payload)
+	r.seen.last.Store(seq)
+}
+
+// judge looks for blocks of a size that the engine is not known to have. One that
+// can be asked is asked again, since it may be another by now. vLLM does not tell:
+// the configuration is wrong, and no hash is that of a prompt.
+func (r *rank) judge(b *wire.Batch) {
+	if r.x.f.o.Scheme != prefix.VLLM {
+		for i := range b.Events {
+			if size := b.Events[i].BlockSize; size > max(r.x.info.BlockSize, r.odd) {
+				// It is asked once: it may just be wrong.
+				r.odd = size
+				r.x.again()
+				break
+			}
+		}
+		return
+	}
+	for i := range b.Events {
+		e := &b.Events[i]
+		if e.Kind != wire.Stored || e.Group != 0 {
+			continue
+		}
+		n := int64(e.BlockSize)
+		if e.BlockSize == r.x.info.BlockSize {
+			n = 0
+		}
+		if r.x.odd.Swap(n) != n {
+			r.x.again()
+		}
+		return
+	}
 }
 
 // errEnough ends a replay that has brought what was wanted. The publisher goes on
