@@ -40,6 +40,7 @@ const (
 	ExposedDecision  Code = "SH0352"
 	EmptySection     Code = "SH0353"
 	ZeroRange        Code = "SH0354"
+	SilentEngine     Code = "SH0360"
 )
 
 // lintCodes continue analysisCodes, SH0317 to SH0399.
@@ -233,5 +234,10 @@ var lintCodes = []Entry{
 		Code: ZeroRange, Severity: Warning, Title: "range that only empty inputs fit",
 		Explanation: "limits.max is 0, so the bucket takes inputs of no token at all, which do not exist. Zero is not unlimited; that is written by leaving the bound out.",
 		Hint:        "Remove limits.max, or write the longest input.",
+	},
+	{
+		Code: SilentEngine, Severity: Warning, Title: "engine whose state is never known",
+		Explanation: "vLLM tells the router nothing by itself. An engine without kv_events never counts as holding a prefix, and vLLM reports neither cache tokens nor pending prefill, so admission limits on those always pass.",
+		Hint:        "Write kv_events of the engine as it was started, or remove the limit.",
 	},
 }

@@ -199,7 +199,6 @@ const (
 	StalePolls     Code = "SH0314"
 	NoTemplate     Code = "SH0315"
 	UnknownLabel   Code = "SH0316"
-	SilentEngine   Code = "SH0360"
 )
 
 // analysisCodes are the warnings of the static analysis, SH03xx.
@@ -278,11 +277,6 @@ var analysisCodes = []Entry{
 		Code: UnknownLabel, Severity: Warning, Title: "label to match that no engine has",
 		Explanation: "match_labels names a label that no engine of the model carries. An absent label equals an absent label, so every prefill engine pairs with every decode engine as if the name were not there.",
 		Hint:        "Correct the name, or give the engines the label.",
-	},
-	{
-		Code: SilentEngine, Severity: Warning, Title: "engine whose state is never known",
-		Explanation: "vLLM tells the router nothing by itself. An engine without kv_events never counts as holding a prefix, and vLLM reports neither cache tokens nor pending prefill, so admission limits on those always pass.",
-		Hint:        "Write kv_events of the engine as it was started, or remove the limit.",
 	},
 }
 

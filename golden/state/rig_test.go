@@ -174,9 +174,11 @@ func local() *plan.PrefixState {
 // write seals a plan into a file.
 func write(t *testing.T, file string, b *plan.Body) {
 	t.Helper()
-	m := &b.Models[0]
-	m.Breakpoints, _ = plan.Breakpoints(m.Buckets, 100)
-	m.Requires = plan.Require(0, m)
+	for i := range b.Models {
+		m := &b.Models[i]
+		m.Breakpoints, _ = plan.Breakpoints(m.Buckets, 100)
+		m.Requires = plan.Require(i, m)
+	}
 	d, err := plan.Seal(*b, plan.Provenance{Compiler: "test"})
 	if err != nil {
 		t.Fatal(err)
