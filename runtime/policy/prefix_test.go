@@ -59,7 +59,7 @@ func TestOutcomesOfLookups(t *testing.T) {
 	f(prefix.NoQuery, prefix.NoBlocks, policy.PrefixMiss)
 	f(prefix.NoQuery, prefix.NoTokens, policy.PrefixUnavailable)
 	f(prefix.NoQuery, prefix.NoBlockSize, policy.PrefixUnavailable)
-	f(prefix.NoQuery, prefix.Unsupported, policy.PrefixUnavailable)
+	f(prefix.NoQuery, prefix.Adapter, policy.PrefixUnavailable)
 	f(prefix.Unavailable, prefix.Timeout, policy.PrefixUnavailable)
 }
 

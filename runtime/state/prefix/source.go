@@ -53,7 +53,10 @@ const (
 	NoTokens    = "no_tokens"
 	NoBlockSize = "block_size_unknown"
 	NoBlocks    = "no_blocks"
-	Unsupported = "unsupported_prompt"
+	// What the engines hash of adapters and salts cannot be computed here, so such
+	// requests miss on purpose.
+	Adapter     = "adapter_unsupported"
+	Salt        = "salt_unsupported"
 	Timeout     = "timeout"
 	Unreachable = "unreachable"
 	Overloaded  = "overloaded"
@@ -151,8 +154,10 @@ func (n *Namespace) Question(p Prompt) (Hashing, Outcome, bool) {
 	switch {
 	case !known:
 		return h, Outcome{Reason: NoBlockSize}, false
+	case !h.Supports(p) && p.LoRA != "":
+		return h, Outcome{Reason: Adapter}, false
 	case !h.Supports(p):
-		return h, Outcome{Reason: Unsupported}, false
+		return h, Outcome{Reason: Salt}, false
 	case h.Blocks(len(p.Tokens)) == 0:
 		return h, Outcome{Reason: NoBlocks}, false
 	}
