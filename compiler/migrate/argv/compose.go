@@ -72,6 +72,10 @@ func (d *document) composeWords(n *yaml.Node) []*word {
 		whole.addText(t, 0, len(t.value))
 		return d.split(d.interpolate(whole), plainQuoting)
 	}
+	if n.Kind != yaml.SequenceNode {
+		f := d.add(diag.WrongType, d.pos(n), "a command is an object, not a list or a text")
+		f.Hint = "write a list of arguments or one text"
+	}
 	var out []*word
 	for _, e := range elems(n) {
 		out = append(out, d.interpolate(d.scalarWord(e)))
@@ -220,7 +224,8 @@ func leadingName(s string) string {
 // composeFiles returns the configs and host files of a service.
 func (d *document) composeFiles(root, service *yaml.Node) map[string]File {
 	out := make(map[string]File)
-	for _, c := range elems(field(service, "configs")) {
+	configs := elems(field(service, "configs"))
+	for _, c := range configs[:min(len(configs), maxFiles)] {
 		source, target := str(c), "/"+str(c)
 		if c = resolve(c); c != nil && c.Kind == yaml.MappingNode {
 			source = str(field(c, "source"))

@@ -289,6 +289,9 @@ func (e *expansion) all(x *syntax.ParamExp, elems []*word, known, quoted bool) {
 		return
 	}
 	for i, w := range elems {
+		if e.grown > maxGrowth {
+			return
+		}
 		if i > 0 {
 			e.next(w.at)
 		} else if len(e.cur.buf) == 0 && !e.cur.some {
@@ -321,7 +324,8 @@ func (e *expansion) value(v *word, quoted bool) {
 		return
 	}
 	t := v.text()
-	for i := 0; i < len(t.value); {
+	for i := 0; i < len(t.value) && e.grown <= maxGrowth; {
+		e.grown += wordWeight // a field of its own
 		j := i
 		for j < len(t.value) && !isBlank(t.value[j]) {
 			j++

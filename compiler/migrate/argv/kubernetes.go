@@ -14,7 +14,7 @@ import (
 // manifests are the objects of a stream.
 type manifests struct {
 	*document
-	// configs are the data of the ConfigMaps by name.
+	// configs are the ConfigMaps by namespace/name.
 	configs map[string]*yaml.Node
 	found   []candidate
 	visits  int
@@ -37,7 +37,7 @@ func (r *reader) kubernetes() []candidate {
 	objects := m.objects(docs)
 	for _, o := range objects {
 		if str(field(o, "kind")) == "ConfigMap" {
-			m.configs[str(at(o, "metadata", "name"))] = o
+			m.configs[str(at(o, "metadata", "namespace"))+"/"+str(at(o, "metadata", "name"))] = o
 		}
 	}
 	known := false
@@ -52,6 +52,15 @@ func (r *reader) kubernetes() []candidate {
 		m.nothing(docs, known)
 	}
 	return m.found
+}
+
+// config returns the ConfigMap that a pod of a namespace means. Manifests mostly
+// name no namespace and get one when they are applied.
+func (m *manifests) config(namespace, name string) *yaml.Node {
+	if c := m.configs[namespace+"/"+name]; c != nil {
+		return c
+	}
+	return m.configs["/"+name]
 }
 
 // nothing explains an input without containers.
@@ -126,14 +135,17 @@ func (m *manifests) container(c *yaml.Node, o object, list string) {
 		return
 	}
 	before := len(m.findings)
-	env, vars, notes := m.environment(c)
+	env, vars, notes := m.environment(c, o.namespace)
 	var words []*word
-	command := elems(field(c, "command"))
-	for _, n := range slices.Concat(command, elems(field(c, "args"))) {
+	command := m.list(c, "command")
+	for _, n := range slices.Concat(command, m.list(c, "args")) {
 		words = append(words, m.references(m.argument(n), vars))
 	}
 	name := str(field(c, "name"))
-	found := m.commands(words, len(command) > 0, image(str(field(c, "image"))), vars)
+	found := m.mountedScript(words, c, o, vars)
+	if found == nil {
+		found = m.commands(words, len(command) > 0, image(str(field(c, "image"))), vars)
+	}
 	// What is wrong in other containers is nobody's concern.
 	own := append(diag.List{}, m.findings[before:]...)
 	m.findings = m.findings[:before]
@@ -159,6 +171,37 @@ func (m *manifests) container(c *yaml.Node, o object, list string) {
 	}
 }
 
+// list returns the elements of command or args, which must be a list.
+func (m *manifests) list(c *yaml.Node, name string) []*yaml.Node {
+	n := field(c, name)
+	if n != nil && n.Kind != yaml.SequenceNode && n.ShortTag() != "!!null" {
+		f := m.add(diag.WrongType, m.pos(n), name+" is no list, and Kubernetes takes only a list of strings")
+		f.Hint = "write each argument as an element of its own"
+	}
+	return elems(n)
+}
+
+// mountedScript reads the script that a container runs from a mounted ConfigMap
+// of the stream.
+func (m *manifests) mountedScript(words []*word, c *yaml.Node, o object, vars known) []candidate {
+	at := 0
+	if len(words) > 0 && slices.Contains(shells(), base(string(words[0].buf))) {
+		for at = 1; at < len(words) && strings.HasPrefix(string(words[at].buf), "-"); at++ {
+			if strings.Contains(string(words[at].buf), "c") {
+				return nil
+			}
+		}
+	}
+	if at >= len(words) || !strings.Contains(string(words[at].buf), "/") {
+		return nil
+	}
+	f, ok := m.mounted(c, o)[path.Clean(string(words[at].buf))]
+	if !ok || f.text == nil {
+		return nil
+	}
+	return m.shell(f.text, words[at:], vars.exported()).script()
+}
+
 // argument makes a word of an element of command or args. Kubernetes takes
 // nothing but strings there.
 func (m *manifests) argument(n *yaml.Node) *word {
@@ -175,7 +218,7 @@ func (m *manifests) argument(n *yaml.Node) *word {
 func (r *reader) commands(words []*word, command bool, image string, vars known) []candidate {
 	if len(words) > 0 {
 		if script, params, ok := shellScript(words); ok {
-			return r.argument(script, params, vars.exported()).script()
+			return r.shell(script.text(), params, vars.exported()).script()
 		}
 		if c, ok := r.command(words); ok && (c.sure || command) {
 			return []candidate{c}
@@ -201,7 +244,7 @@ func (k known) exported() map[string]variable {
 }
 
 // environment reads the variables of a container.
-func (m *manifests) environment(c *yaml.Node) (env []Env, vars known, notes diag.List) {
+func (m *manifests) environment(c *yaml.Node, namespace string) (env []Env, vars known, notes diag.List) {
 	vars = known{values: make(map[string]*word), hidden: make(map[string]bool)}
 	for name, value := range m.options.Vars {
 		w := &word{}
@@ -209,13 +252,13 @@ func (m *manifests) environment(c *yaml.Node) (env []Env, vars known, notes diag
 		vars.values[name] = w
 	}
 	for _, from := range elems(field(c, "envFrom")) {
-		notes = append(notes, m.envFrom(from, vars)...)
+		notes = append(notes, m.envFrom(from, namespace, vars)...)
 	}
 	for _, e := range elems(field(c, "env")) {
 		name := str(field(e, "name"))
 		value := field(e, "value")
 		if value == nil {
-			value = m.fromConfigMap(field(e, "valueFrom"))
+			value = m.fromConfigMap(field(e, "valueFrom"), namespace)
 		}
 		if name == "" {
 			continue
@@ -242,10 +285,10 @@ func (m *manifests) environment(c *yaml.Node) (env []Env, vars known, notes diag
 
 // envFrom reads all variables of a ConfigMap of the stream, and notes those that
 // are not in it.
-func (m *manifests) envFrom(from *yaml.Node, vars known) (notes diag.List) {
+func (m *manifests) envFrom(from *yaml.Node, namespace string, vars known) (notes diag.List) {
 	prefix := str(field(from, "prefix"))
 	name := str(at(from, "configMapRef", "name"))
-	if config := m.configs[name]; name != "" && config != nil {
+	if config := m.config(namespace, name); name != "" && config != nil {
 		pairs(field(config, "data"), func(key, value *yaml.Node) {
 			if value != nil && value.Kind == yaml.ScalarNode && !diag.SecretName(key.Value) {
 				w := &word{at: m.pos(value), some: true}
@@ -267,26 +310,32 @@ func (m *manifests) envFrom(from *yaml.Node, vars known) (notes diag.List) {
 
 // fromConfigMap returns the value of a variable that a ConfigMap of the stream
 // has.
-func (m *manifests) fromConfigMap(from *yaml.Node) *yaml.Node {
-	config := m.configs[str(at(from, "configMapKeyRef", "name"))]
+func (m *manifests) fromConfigMap(from *yaml.Node, namespace string) *yaml.Node {
+	config := m.config(namespace, str(at(from, "configMapKeyRef", "name")))
 	return at(config, "data", str(at(from, "configMapKeyRef", "key")))
 }
 
+// maxFiles bounds the mounts and the files of a container.
+const maxFiles = 1000
+
 // mounted returns the files that volumes put into a container.
 func (m *manifests) mounted(c *yaml.Node, o object) map[string]File {
+	volumes := make(map[string]*yaml.Node)
+	for _, volume := range elems(field(o.spec, "volumes")) {
+		volumes[str(field(volume, "name"))] = volume
+	}
 	out := make(map[string]File)
-	for _, mount := range elems(field(c, "volumeMounts")) {
-		for _, volume := range elems(field(o.spec, "volumes")) {
-			if str(field(volume, "name")) == str(field(mount, "name")) {
-				m.volume(volume, mount, out)
-			}
+	mounts := elems(field(c, "volumeMounts"))
+	for _, mount := range mounts[:min(len(mounts), maxFiles)] {
+		if volume := volumes[str(field(mount, "name"))]; volume != nil && len(out) < maxFiles {
+			m.volume(volume, mount, o.namespace, out)
 		}
 	}
 	return out
 }
 
 // volume adds the files of one mounted volume.
-func (m *manifests) volume(volume, mount *yaml.Node, out map[string]File) {
+func (m *manifests) volume(volume, mount *yaml.Node, namespace string, out map[string]File) {
 	target, sub := str(field(mount, "mountPath")), str(field(mount, "subPath"))
 	if host := str(at(volume, "hostPath", "path")); host != "" {
 		out[target] = File{Host: path.Join(host, sub)}
@@ -297,7 +346,7 @@ func (m *manifests) volume(volume, mount *yaml.Node, out map[string]File) {
 	for _, s := range sources {
 		ref := field(s, "configMap")
 		name := str(field(ref, "name"))
-		config := m.configs[name]
+		config := m.config(namespace, name)
 		if config == nil || name == "" {
 			continue
 		}
@@ -312,7 +361,7 @@ func (m *manifests) volume(volume, mount *yaml.Node, out map[string]File) {
 			} else if len(paths) > 0 {
 				return
 			}
-			if value == nil || value.Kind != yaml.ScalarNode || sub != "" && sub != file || len(out) >= maxDocuments {
+			if value == nil || value.Kind != yaml.ScalarNode || sub != "" && sub != file || len(out) >= maxFiles {
 				return
 			}
 			at := path.Join(target, file)

@@ -53,11 +53,17 @@ func (r *reader) references(w *word, env known) *word {
 	return out
 }
 
+// What a word and its spans weigh besides its bytes.
+const (
+	wordWeight = 64
+	spanWeight = 16
+)
+
 // grow counts a word that is substituted, and reports whether what the input
 // grows to is still within the bounds.
 func (r *reader) grow(v *word) bool {
 	if v != nil {
-		r.grown += len(v.buf) + len(v.spans)
+		r.grown += wordWeight + len(v.buf) + spanWeight*len(v.spans)
 	}
 	return r.grown <= maxGrowth
 }

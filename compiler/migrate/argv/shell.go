@@ -20,8 +20,10 @@ const (
 	maxBrackets = 200
 	// maxNesting bounds scripts in arguments of scripts.
 	maxNesting = 8
+	// maxVariables bounds the variables of a script.
+	maxVariables = 500
 	// maxGrowth bounds what substitution makes of an input in all.
-	maxGrowth = 4 << 20
+	maxGrowth = 2 << 20
 )
 
 // variable is what a script knows of a variable: a text, or the elements of an
@@ -137,6 +139,9 @@ func (s *shell) syntaxError(err error) {
 func (s *shell) statements(stmts []*syntax.Stmt) {
 	bare := -1 // the candidate that has only arguments
 	for i, stmt := range stmts {
+		if s.grown > maxGrowth {
+			return // Read reports it
+		}
 		call, ok := stmt.Cmd.(*syntax.CallExpr)
 		loose := bare >= 0 && s.found[bare].program == ""
 		if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 || s.source(call.Args[0])[0] != '-' && !loose {
@@ -388,15 +393,15 @@ func (s *shell) nested(script *word, params []*word, own map[string]variable) {
 			vars[name] = v
 		}
 	}
-	sub := s.argument(script, params, vars)
+	sub := s.reader.shell(script.text(), params, vars)
 	sub.depth, sub.doubtful, sub.inside, sub.files = s.depth+1, s.doubtful, s.inside, s.files
 	s.found = append(s.found, sub.script()...)
 }
 
-// argument returns a shell that runs a script that is an argument, with the
-// arguments behind it, the first of which is $0.
-func (r *reader) argument(script *word, params []*word, vars map[string]variable) *shell {
-	s := &shell{reader: r, src: script.text(), depth: 1, vars: vars, known: true, files: make(map[string]*text)}
+// shell returns a shell that runs a script with arguments, the first of which
+// is $0.
+func (r *reader) shell(script *text, params []*word, vars map[string]variable) *shell {
+	s := &shell{reader: r, src: script, depth: 1, vars: vars, known: true, files: make(map[string]*text)}
 	if len(params) > 0 {
 		s.zero, s.params = params[0], params[1:]
 	}
@@ -443,12 +448,16 @@ func (s *shell) declare(x *syntax.DeclClause) {
 // assign sets a variable. In what may not run the value is lost.
 func (s *shell) assign(a *syntax.Assign, exported bool) {
 	name := a.Name.Value
-	old := s.vars[name]
+	old, known := s.vars[name]
+	if !known && len(s.vars) >= maxVariables {
+		s.add(diag.TooLarge, s.at(a.Pos()), fmt.Sprintf("a script may have %d variables, and this has more", maxVariables))
+		return
+	}
 	exported = exported || old.exported
 	switch {
 	case s.doubtful > 0 && a.Array != nil && a.Append && old.array && !old.lost:
 		v := old
-		v.elems = slices.Clone(old.elems)
+		v.elems = s.copied(old.elems)
 		for _, e := range a.Array.Elems {
 			if e.Value == nil {
 				continue
@@ -464,7 +473,7 @@ func (s *shell) assign(a *syntax.Assign, exported bool) {
 	case a.Array != nil:
 		v := variable{array: true, exported: exported, lost: a.Append && old.lost}
 		if a.Append {
-			v.elems = slices.Clone(old.elems)
+			v.elems = s.copied(old.elems)
 		}
 		for _, e := range a.Array.Elems {
 			if e.Value != nil {
@@ -490,6 +499,12 @@ func (s *shell) assign(a *syntax.Assign, exported bool) {
 		}
 		s.vars[name] = v
 	}
+}
+
+// copied returns the elements of an array that gets further ones.
+func (s *shell) copied(elems []*word) []*word {
+	s.grown += wordWeight * len(elems)
+	return slices.Clone(elems)
 }
 
 // heredoc keeps the file that cat or tee writes from a here-document.

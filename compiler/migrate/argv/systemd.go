@@ -9,6 +9,9 @@ import (
 	"shunt/compiler/diag"
 )
 
+// maxUnit bounds units, which are a few lines.
+const maxUnit = 256 << 10
+
 // unit is what counts of a unit of systemd.
 type unit struct {
 	*reader
@@ -23,6 +26,10 @@ type unit struct {
 
 // systemd reads a unit.
 func (r *reader) systemd() []candidate {
+	if len(r.data) > maxUnit {
+		r.add(diag.TooLarge, diag.Pos{File: r.name}, fmt.Sprintf("a unit may have %d bytes, and this has more", maxUnit))
+		return nil
+	}
 	u := &unit{reader: r, whole: fileText(r.name, r.data), vars: make(map[string]*word)}
 	for name, value := range r.options.Vars {
 		w := &word{}

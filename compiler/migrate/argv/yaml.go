@@ -27,7 +27,13 @@ const (
 type document struct {
 	*reader
 	whole *text
+	// steps has, for lines that were asked for far beyond their start, the offset
+	// of every columnStep-th character. A whole manifest may stand on one line.
+	steps map[int][]int
 }
+
+// columnStep is how many characters are counted for one place at most.
+const columnStep = 256
 
 // documents parses the input as a stream of YAML documents. Documents without
 // content, which Helm renders, are left out.
@@ -75,11 +81,42 @@ func (d *document) syntaxError(err error) {
 func (d *document) offset(line, column int) int {
 	line = min(max(line, 1), len(d.whole.spans))
 	at := d.whole.spans[line-1].from
-	for ; column > 1 && at < len(d.data) && d.data[at] != '\n'; column-- {
+	column = max(column-1, 0)
+	if column >= columnStep {
+		steps := d.stepsOf(line, at)
+		i := min(column/columnStep, len(steps)-1)
+		at, column = steps[i], column-i*columnStep
+	}
+	return d.skip(at, column)
+}
+
+// skip returns the offset some characters further on the line, or its end.
+func (d *document) skip(at, characters int) int {
+	for ; characters > 0 && at < len(d.data) && d.data[at] != '\n'; characters-- {
 		_, size := utf8.DecodeRune(d.data[at:])
 		at += size
 	}
 	return at
+}
+
+func (d *document) stepsOf(line, start int) []int {
+	if steps, ok := d.steps[line]; ok {
+		return steps
+	}
+	if d.steps == nil {
+		d.steps = make(map[int][]int)
+	}
+	steps := []int{start}
+	for at := start; ; {
+		next := d.skip(at, columnStep)
+		if next == at {
+			break
+		}
+		steps = append(steps, next)
+		at = next
+	}
+	d.steps[line] = steps
+	return steps
 }
 
 func (d *document) pos(n *yaml.Node) diag.Pos {
