@@ -16,10 +16,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build man bin/demo demo demo-cache run test race lint vuln fuzz bench golden interop e2e-clients e2e-editors ci clean
+.PHONY: help build man bin/demo demo demo-cache run test test-examples race lint vuln fuzz bench golden interop e2e-clients e2e-editors ci clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build shunt, shuntd and enginesim into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -44,6 +44,9 @@ run: bin/demo ## the same, and keep it up for your own requests until Ctrl-C
 
 test: ## run all tests
 	$(GO) test ./...
+
+test-examples: build ## run the routing tests of all examples
+	bin/shunt test --coverage --fail-under 70 examples/*/routing_test.yaml
 
 race: ## run all tests with the race detector (needs a C compiler)
 	$(GO) test -race ./...
@@ -91,7 +94,7 @@ e2e-editors: ## the language server of VS Code and Neovim with the schema of con
 	$(GO) build -trimpath -o bin/ ./cmd/shunt
 	cd golden/editors && npm ci --no-audit --no-fund && SHUNT=$(CURDIR)/bin/shunt npm test
 
-ci: lint vuln race fuzz demo demo-cache interop e2e-clients e2e-editors ## what continuous integration runs
+ci: lint vuln race test-examples fuzz demo demo-cache interop e2e-clients e2e-editors ## what continuous integration runs
 
 clean: ## remove what was built
 	rm -rf bin golden/clients/js/node_modules golden/editors/node_modules golden/browser/node_modules

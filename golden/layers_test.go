@@ -72,9 +72,10 @@ func layers() []layer {
 			"schema/plan", "runtime/assemble", "runtime/prepare", "runtime/tokens/",
 			"runtime/routing", "runtime/policy", state, "runtime/fleet",
 		}},
+		{"runtime/simulate/suite", []string{"schema/plan", "runtime/simulate", "runtime/routing", "runtime/policy"}},
 		{"runtime/app", []string{"schema/plan", "runtime/"}},
 
-		{"cmd/shunt", []string{"schema/", "compiler/", "runtime/simulate", "runtime/tokens"}},
+		{"cmd/shunt", []string{"schema/", "compiler/", "runtime/simulate", "runtime/simulate/suite", "runtime/tokens"}},
 		{"cmd/shuntd", []string{"runtime/app", "schema/plan"}},
 		{"cmd/enginesim", []string{"runtime/enginetest"}},
 		{"examples/", nil},

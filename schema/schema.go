@@ -36,6 +36,9 @@ var editors []byte
 // schema has, and editors know how to use it.
 func JSON() []byte { return bytes.Clone(editors) }
 
+//go:embed test.cue
+var test string
+
 // File is one CUE file of the schema.
 type File struct {
 	Name string
@@ -53,3 +56,7 @@ func Files() []File {
 		{"legacy.cue", legacy},
 	}
 }
+
+// TestFiles returns the files of the schema with that of test files, which the
+// definition #Tests describes.
+func TestFiles() []File { return append(Files(), File{"test.cue", test}) }

@@ -119,7 +119,7 @@ func newApp(s *streams) *cli.App {
 		Commands: []*cli.Command{
 			checkCommand(s), compileCommand(s), verifyCommand(s), showCommand(s),
 			fmtCommand(s), schemaCommand(s),
-			diffCommand(s),
+			testCommand(s), diffCommand(s),
 			migrateCommand(s),
 			explainCommand(s), rulesCommand(s), keygenCommand(s), versionCommand(s),
 			completionCommand(s), manCommand(s),

@@ -9,6 +9,7 @@ import (
 
 	"shunt/compiler/diag"
 	"shunt/compiler/source"
+	"shunt/schema"
 )
 
 // maxFindings bounds the findings of one run. Nobody reads more, and a hostile
@@ -28,13 +29,25 @@ func Shape(ctx context.Context, t *source.Tree) diag.List {
 	if plan := compiled(t); plan != nil {
 		return plan
 	}
+	if tests := tests(t); tests != nil {
+		return tests
+	}
+	return shape(ctx, t, configurations())
+}
+
+// Tests is Shape for a file of tests of routing decisions.
+func Tests(ctx context.Context, t *source.Tree) diag.List {
+	return shape(ctx, t, language{schema.TestFiles(), "#Tests"})
+}
+
+func shape(ctx context.Context, t *source.Tree, l language) diag.List {
 	pieces := split(t.Root())
 	results := make([]diag.List, len(pieces))
 	var next atomic.Int64
 	var judges sync.WaitGroup
 	for range min(maxJudges, runtime.GOMAXPROCS(0), len(pieces)) {
 		judges.Go(func() {
-			j := judge{tree: t}
+			j := judge{tree: t, language: l}
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(pieces) {

@@ -16,8 +16,9 @@ import (
 
 // judge gives verdicts, one piece after the other. It belongs to one goroutine.
 type judge struct {
-	tree *source.Tree
-	defs *definitions
+	tree     *source.Tree
+	language language
+	defs     *definitions
 }
 
 // renewAfter is how many values are judged in one CUE context. The memory of a
@@ -63,7 +64,7 @@ func (j *judge) renew() error {
 	if j.defs != nil && j.defs.spent < renewAfter {
 		return nil
 	}
-	d, err := newDefinitions()
+	d, err := newDefinitions(j.language)
 	if err != nil {
 		return err
 	}

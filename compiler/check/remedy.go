@@ -175,6 +175,18 @@ func (p *place) empty() string {
 	return "write " + p.expected()
 }
 
+// tests is the one finding of a file of tests in the place of a configuration.
+func tests(t *source.Tree) diag.List {
+	list := t.Node("/tests")
+	if list == nil || list.Kind != source.List || t.Node("/models") != nil || t.Node("/server") != nil {
+		return nil
+	}
+	f := diag.New(diag.UnknownField, t.KeyPos("/tests"), "/tests", "this is a file of tests, not a configuration")
+	f.Hint = "run it with shunt test, or name the configuration that it tests"
+	f.End = t.End(f.Pos)
+	return diag.List{f}
+}
+
 // compiled is the one finding of a plan in the place of a configuration.
 func compiled(t *source.Tree) diag.List {
 	format := textOf(t.Node("/format"))

@@ -17,7 +17,7 @@ import (
 type definitions struct {
 	context *cue.Context
 	all     cue.Value
-	config  *place
+	root    *place
 	policy  *place
 	// list is a list of anything, whose element can be filled in.
 	list cue.Value
@@ -25,11 +25,19 @@ type definitions struct {
 	spent int
 }
 
+// language is a part of the schema: files, and the definition of a document.
+type language struct {
+	files []schema.File
+	root  string
+}
+
+func configurations() language { return language{schema.Files(), "#Config"} }
+
 // newDefinitions evaluates the embedded schema. It fails only when the schema
 // itself is wrong.
-func newDefinitions() (*definitions, error) {
+func newDefinitions(l language) (*definitions, error) {
 	instance := build.NewContext().NewInstance("", nil)
-	for _, f := range schema.Files() {
+	for _, f := range l.files {
 		parsed, err := parser.ParseFile("schema:"+f.Name, f.Text, parser.ParseComments)
 		if err != nil {
 			return nil, fmt.Errorf("schema: %w", err)
@@ -43,7 +51,7 @@ func newDefinitions() (*definitions, error) {
 	d := &definitions{context: cuecontext.New(cuecontext.CUE_DEBUG(""))}
 	d.all = d.context.BuildInstance(instance)
 	d.list = d.context.CompileString("#Element: _, all: [...#Element]")
-	for at, name := range map[**place]string{&d.config: "#Config", &d.policy: "#Policy"} {
+	for at, name := range map[**place]string{&d.root: l.root, &d.policy: "#Policy"} {
 		v := d.all.LookupPath(cue.ParsePath(name))
 		if err := v.Err(); err != nil && v.IncompleteKind() == cue.BottomKind && !v.Exists() {
 			return nil, fmt.Errorf("schema: %w", err)
@@ -62,7 +70,7 @@ func (d *definitions) legacy(section, name string) (string, bool) {
 
 // at returns the place that steps lead to, and nil when the schema has none.
 func (d *definitions) at(steps []step) *place {
-	p := d.config
+	p := d.root
 	for _, s := range steps {
 		if s.element {
 			p = p.element()

@@ -30,6 +30,7 @@ func families() [][]Entry {
 		planCodes,
 		migrateCodes,
 		migrateInputCodes,
+		suiteCodes,
 		suppressCodes,
 		signCodes,
 	}

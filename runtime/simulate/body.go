@@ -18,7 +18,7 @@ import (
 func ParseBody(ctx context.Context, body *plan.Body, data []byte) (Request, error) {
 	var parsed prepare.Request
 	if err := parsed.Parse(data); err != nil {
-		return Request{}, fmt.Errorf("body: %w", err)
+		return Request{}, &Refused{fmt.Errorf("body: %w", err)}
 	}
 	if !hasMessages(data) {
 		return Request{}, errors.New("body: it has no messages, so it is not a chat body")
@@ -38,7 +38,7 @@ func ParseBody(ctx context.Context, body *plan.Body, data []byte) (Request, erro
 		input, peak, err = parsed.LengthsOf(t.Length)
 	}
 	if err != nil {
-		return Request{}, fmt.Errorf("body: %w", err)
+		return Request{}, &Refused{fmt.Errorf("body: %w", err)}
 	}
 	r.InputTokens = input
 	if peak > 0 {

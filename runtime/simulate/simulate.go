@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"shunt/runtime/assemble"
@@ -70,24 +71,40 @@ func (s *Simulation) start(body *plan.Body, w World, seed uint64) error {
 	return err
 }
 
+// WorldError is a part of a world that does not fit the plan.
+type WorldError struct {
+	// Pointer is the JSON pointer of the part, such as /engines/0.
+	Pointer string
+	Err     error
+}
+
+func (e *WorldError) Error() string { return e.Err.Error() }
+
+func (e *WorldError) Unwrap() error { return e.Err }
+
+// misfit marks an error about an element of a list of the world.
+func misfit(list string, i int, err error) error {
+	return &WorldError{Pointer: "/" + list + "/" + strconv.Itoa(i), Err: err}
+}
+
 func populate(body *plan.Body, f *fleet.Fleet, w World) error {
 	loads, seen := new(load.Table), make(map[*fleet.Engine]bool)
 	for i := range w.Engines {
 		d := &w.Engines[i]
 		m, err := modelOf(body, d.Model, fmt.Sprintf("engine %q", d.ID))
 		if err != nil {
-			return err
+			return misfit("engines", i, err)
 		}
 		e := engineOf(f, m.ID, d.ID)
 		if e == nil {
-			return fmt.Errorf("model %q has no engine %q", m.ID, d.ID)
+			return misfit("engines", i, fmt.Errorf("model %q has no engine %q", m.ID, d.ID))
 		}
 		if seen[e] {
-			return fmt.Errorf("engine %q is described twice", d.ID)
+			return misfit("engines", i, fmt.Errorf("engine %q is described twice", d.ID))
 		}
 		seen[e] = true
 		if err := d.apply(e, int(m.Breaker.Threshold), loads, epoch); err != nil {
-			return err
+			return misfit("engines", i, err)
 		}
 	}
 	return nil

@@ -69,14 +69,14 @@ func sources(body *plan.Body, f *fleet.Fleet, w World) (map[string]*source, erro
 		p := &w.Prefixes[i]
 		m, err := modelOf(body, p.Model, "prefixes")
 		if err != nil {
-			return nil, err
+			return nil, misfit("prefixes", i, err)
 		}
 		if seen[m.ID] {
-			return nil, fmt.Errorf("the prefixes of model %q are described twice", m.ID)
+			return nil, misfit("prefixes", i, fmt.Errorf("the prefixes of model %q are described twice", m.ID))
 		}
 		seen[m.ID] = true
 		if err := out[m.ID].describe(p); err != nil {
-			return nil, fmt.Errorf("prefixes of model %q: %w", m.ID, err)
+			return nil, misfit("prefixes", i, fmt.Errorf("prefixes of model %q: %w", m.ID, err))
 		}
 	}
 	return out, nil
@@ -155,7 +155,7 @@ func bindings(body *plan.Body, f *fleet.Fleet, w World) (affinity.Store, error) 
 	store := affinity.NewMemory(o)
 	for i := range w.Bindings {
 		if err := w.Bindings[i].put(body, f, store); err != nil {
-			return nil, fmt.Errorf("binding %d: %w", i, err)
+			return nil, misfit("bindings", i, fmt.Errorf("binding %d: %w", i, err))
 		}
 	}
 	return store, nil

@@ -84,27 +84,34 @@ func ParseRequest(data []byte) (Request, error) {
 		}
 		return r, err
 	}
-	switch {
-	case r.Model == "":
-		return r, errors.New("request: model is missing")
-	case len(r.TokenIDs) > 0 && r.InputTokens == 0:
+	if len(r.TokenIDs) > 0 && r.InputTokens == 0 {
 		r.InputTokens = int64(len(r.TokenIDs))
 	}
-	switch {
-	case r.InputTokens < 1:
-		return r, errors.New("request: input_tokens must be at least 1")
-	case len(r.TokenIDs) > 0 && int64(len(r.TokenIDs)) != r.InputTokens:
-		return r, fmt.Errorf("request: %d token_ids and input_tokens %d differ", len(r.TokenIDs), r.InputTokens)
-	case r.MaxOutputTokens != nil && r.ExpectedPeakTokens != nil:
-		return r, errors.New("request: give max_output_tokens or expected_peak_tokens, not both")
-	case r.MaxOutputTokens != nil && *r.MaxOutputTokens < 0:
-		return r, errors.New("request: max_output_tokens must not be negative")
-	case r.ExpectedPeakTokens != nil && *r.ExpectedPeakTokens < 1:
-		return r, errors.New("request: expected_peak_tokens must be at least 1")
-	case r.MaxOutputTokens != nil && *r.MaxOutputTokens > math.MaxInt64-r.InputTokens:
-		return r, errors.New("request: input and output token counts overflow")
+	if err := r.Check(); err != nil {
+		return r, fmt.Errorf("request: %w", err)
 	}
 	return r, nil
+}
+
+// Check refuses facts that no request can have.
+func (r *Request) Check() error {
+	switch {
+	case r.Model == "":
+		return errors.New("model is missing")
+	case r.InputTokens < 1:
+		return errors.New("input_tokens must be at least 1")
+	case len(r.TokenIDs) > 0 && int64(len(r.TokenIDs)) != r.InputTokens:
+		return fmt.Errorf("%d token_ids and input_tokens %d differ", len(r.TokenIDs), r.InputTokens)
+	case r.MaxOutputTokens != nil && r.ExpectedPeakTokens != nil:
+		return errors.New("give max_output_tokens or expected_peak_tokens, not both")
+	case r.MaxOutputTokens != nil && *r.MaxOutputTokens < 0:
+		return errors.New("max_output_tokens must not be negative")
+	case r.ExpectedPeakTokens != nil && *r.ExpectedPeakTokens < 1:
+		return errors.New("expected_peak_tokens must be at least 1")
+	case r.MaxOutputTokens != nil && *r.MaxOutputTokens > math.MaxInt64-r.InputTokens:
+		return errors.New("input and output token counts overflow")
+	}
+	return nil
 }
 
 func hasMessages(data []byte) bool {
