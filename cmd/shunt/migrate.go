@@ -12,6 +12,7 @@ import (
 	"shunt/compiler/diag"
 	"shunt/compiler/migrate"
 	"shunt/compiler/migrate/argv"
+	"shunt/compiler/migrate/bucketfile"
 )
 
 // argumentsOf is the command whose arguments may be a whole command line of
@@ -37,6 +38,8 @@ func migrateCommand(s *streams) *cli.Command {
 			"decision and shunt check passes; with --partial it is written with marks TODO(shunt) otherwise.\n" +
 			"It goes to standard output and the report to standard error, or with -o to a file and the report to\n" +
 			"standard output.\n\n" +
+			"A bucket file of one stage each becomes complete buckets only by --pair or a decisions file, which\n" +
+			"--write-decisions makes as a template; nothing is inferred from ranks or names.\n\n" +
 			"What an engine does is on no command line, because the older router asked the engines. --role says it:\n" +
 			"--role plain for all of them, or --role http://10.0.0.1:30000=prefill:8998 for one, with the bootstrap port.\n\n" +
 			"Exit status: 0 everything is in the configuration, 1 something is not, 2 wrong usage, 3 the job could not\n" +
@@ -48,6 +51,10 @@ func migrateCommand(s *streams) *cli.Command {
 			&cli.BoolFlag{Name: "partial", Usage: "write the configuration with marks where something is missing"},
 			&cli.StringSliceFlag{Name: "role", Usage: "`[URL=]ROLE` of an engine, or of all others: plain, prefill[:BOOTSTRAP_PORT] or decode"},
 			&cli.StringFlag{Name: "tokenizer", Usage: "`PATH` of the tokenizer in place of the older router's, or engine to ask the engines, or none"},
+			&cli.StringFlag{Name: "bucket-config", Usage: "the bucket `FILE`, in place of the one that the command line names"},
+			&cli.StringSliceFlag{Name: "pair", Usage: "`PREFILL=DECODE[=ID]`: the two buckets of one stage that make one bucket"},
+			&cli.StringFlag{Name: "decisions", Usage: "the `FILE` with answers to the open questions"},
+			&cli.StringFlag{Name: "write-decisions", Usage: "write the open questions to `FILE`, as decisions to fill in"},
 			&cli.StringFlag{Name: "kind", Usage: "read FILE as `KIND`: " + kinds()},
 			&cli.StringFlag{Name: "container", Usage: "`NAME` of the container, service or command when FILE has several"},
 			&cli.StringSliceFlag{Name: "var", Usage: "`NAME=VALUE` of a variable that FILE leaves open"},
@@ -69,6 +76,10 @@ func runMigrate(c *cli.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	asked, err := optionFiles(c, s, &o)
+	if err != nil {
+		return err
+	}
 	output, out := c.String("output"), s.out
 	if output == "" && c.IsSet("output") {
 		return wrongUsage("--output names no file")
@@ -81,19 +92,33 @@ func runMigrate(c *cli.Context, s *streams) error {
 		return err
 	}
 	written := reports.files()
-	if output != "" {
-		written = append(written, output)
+	template := c.String("write-decisions")
+	for _, name := range []string{output, template} {
+		if name != "" {
+			written = append(written, name)
+		}
 	}
 	in, findings, read, err := invocation(c, s)
 	if err != nil {
 		return err
 	}
-	if err := distinct(written, read); err != nil {
+	if in.Kind == "" || in.Kind == argv.KindShell {
+		o.ReadFile = func(name string) ([]byte, error) {
+			read = append(read, name)
+			return readBounded(name, argv.MaxBytes)
+		}
+	}
+	if err := distinct(written, append(read, asked...)); err != nil {
 		return err
 	}
 	r := migrate.Migrate(c.Context, in, findings, o)
 	if err := reports.write(r.Report); err != nil {
 		return err
+	}
+	if template != "" {
+		if err := writeFile(template, r.Template); err != nil {
+			return err
+		}
 	}
 	if r.Config != nil {
 		if output == "" {
@@ -127,7 +152,47 @@ func migrateOptions(c *cli.Context) (o migrate.Options, err error) {
 		}
 		o.Roles = append(o.Roles, a)
 	}
+	for i, word := range c.StringSlice("pair") {
+		p, err := bucketfile.ParsePair(word, i+1)
+		if err != nil {
+			return o, wrongUsage("--pair %q: %v", word, err)
+		}
+		o.Pairs = append(o.Pairs, p)
+	}
 	return o, nil
+}
+
+// optionFiles reads the files that options name, and lists them.
+func optionFiles(c *cli.Context, s *streams, o *migrate.Options) (read []string, err error) {
+	args := c.Args().Slice()
+	uses := stdinUses(c, "bucket-config", "decisions")
+	if len(args) > 0 && args[0] == "-" {
+		uses++
+	}
+	if uses > 1 {
+		return nil, wrongUsage("standard input can be read only once")
+	}
+	for name, to := range map[string]*migrate.Document{"bucket-config": &o.Buckets, "decisions": &o.Decisions} {
+		file := c.String(name)
+		if file == "" {
+			if c.IsSet(name) {
+				return nil, wrongUsage("--%s names no file", name)
+			}
+			continue
+		}
+		data, err := readArgument(s, file, argv.MaxBytes)
+		if err != nil {
+			return nil, err
+		}
+		if read = append(read, file); file == "-" {
+			file = "stdin"
+		}
+		*to = migrate.Document{Name: file, Data: data}
+	}
+	if c.String("write-decisions") == "" && c.IsSet("write-decisions") {
+		return nil, wrongUsage("--write-decisions names no file")
+	}
+	return read, nil
 }
 
 // invocation reads the command line of the older router. Read lists the files

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"shunt/compiler/diag"
+	"shunt/compiler/migrate/bucketfile"
 	"shunt/compiler/migrate/flags"
 	"shunt/schema/plan"
 )
@@ -58,9 +59,12 @@ func ParseRole(s string) (RoleAnswer, error) {
 
 // engine is one engine of the configuration.
 type engine struct {
-	id, url, role string
-	bootstrap     uint64
-	labels        map[string]string
+	// legacy is the id that the older router gave it.
+	id, legacy, url, role string
+	bootstrap             uint64
+	// decided is set when somebody said what the engine does.
+	decided bool
+	labels  map[string]string
 	// line is the argument or answer that names it.
 	line *Line
 	// comment is the origin of the engine.
@@ -96,27 +100,122 @@ func (m *migration) listed(v flags.Value) {
 	if url != id {
 		l.note("%s is written %s", id, url)
 	}
-	m.engines = append(m.engines, engine{id: id, url: url, line: l, comment: comment})
+	m.engines = append(m.engines, engine{id: id, legacy: id, url: url, line: l, comment: comment})
 }
 
-// roles takes the answers to what each engine does.
+// sameURL reports whether two texts are the URL of one engine.
+func sameURL(form, raw string) bool {
+	other, err := plan.NormalizeURL(raw)
+	return err == nil && other == form
+}
+
+// answered takes the engines of the decisions file: what those of the command
+// line do, or all there are when Kubernetes was to find them.
+func (m *migration) answered() {
+	for i := range m.answers.Engines {
+		a := &m.answers.Engines[i]
+		if a.URL == nil || a.Role == nil {
+			continue // reported
+		}
+		url, err := plan.NormalizeURL(a.URL.Value)
+		if err != nil {
+			m.report.Findings.Add(diag.New(diag.BadDecision, a.Origin.Pos, "", fmt.Sprintf("the engine %q %v", diag.Mask(a.URL.Value), err))).
+				Hint = "name the scheme, host and port of the engine alone"
+			continue
+		}
+		at := slices.IndexFunc(m.engines, func(e engine) bool { return e.url == url })
+		switch {
+		case at >= 0:
+		case m.line.Has("worker-urls") || !m.line.Has("service-discovery"):
+			m.report.Findings.Add(diag.New(diag.UselessDecision, a.Origin.Pos, "", "the older router has no engine "+diag.Mask(a.URL.Value))).
+				Hint = "remove it, or name the engine with --worker-urls"
+			continue
+		default:
+			at = len(m.engines)
+			m.engines = append(m.engines, engine{id: a.URL.Value, legacy: a.URL.Value, url: url, comment: fmt.Sprintf("decision (%s)", a.Origin.Pos)})
+		}
+		e := &m.engines[at]
+		if e.role, e.decided = a.Role.Value, true; a.ID != nil {
+			e.id = a.ID.Value
+			if e.line == nil {
+				e.legacy = e.id
+			}
+		}
+		if a.BootstrapPort != nil {
+			e.bootstrap = a.BootstrapPort.Value
+		}
+	}
+}
+
+// derived takes what the buckets say about engines: an engine of a prefill bucket
+// that is paired is a prefill engine.
+func (m *migration) derived() {
+	for i := range m.engines {
+		e := &m.engines[i]
+		for _, b := range m.buckets {
+			for _, g := range b.groups {
+				if !slices.Contains(g.ids.value, e.legacy) || e.role == g.stage {
+					continue
+				}
+				if e.role == "" {
+					e.role = g.stage
+					continue
+				}
+				g.ids.from[0].find(diag.LegacyNoEquivalent, fmt.Sprintf("the engine %s is used as %s here, and is %s", e.legacy, g.stage, e.role),
+					"an engine does one thing: correct the bucket, or the answer about the engine")
+			}
+		}
+	}
+}
+
+// staged takes what legacy buckets say about engines before the buckets are
+// complete: an engine of decode buckets alone is a decode engine.
+func (m *migration) staged() {
+	for i := range m.engines {
+		e := &m.engines[i]
+		if in := m.stagesOf(e.legacy); e.role == "" && len(in) == 1 && in[bucketfile.Decode] {
+			e.role = decode
+		}
+	}
+}
+
+// stagesOf are the stages whose legacy buckets have an engine.
+func (m *migration) stagesOf(id string) map[bucketfile.Stage]bool {
+	out := make(map[bucketfile.Stage]bool)
+	for _, s := range m.file.Specs {
+		if s.WorkerIDs != nil && slices.Contains(s.WorkerIDs.Value, id) {
+			out[s.Stage] = true
+		}
+	}
+	return out
+}
+
+// roles finds out what each engine does, and asks where nothing says it.
 func (m *migration) roles() {
 	used := make([]bool, len(m.options.Roles))
+	m.answered()
+	m.ofURL(used)
+	m.derived()
+	m.staged()
+	m.ofAll(used)
 	var open []string
 	for i := range m.engines {
 		e := &m.engines[i]
-		for pass := 0; pass < 2 && e.role == ""; pass++ {
-			for j, a := range m.options.Roles {
-				url, err := plan.NormalizeURL(a.URL)
-				if pass == 0 && err == nil && url == e.url || pass == 1 && a.URL == "" {
-					e.role, e.bootstrap, used[j] = a.Role, a.BootstrapPort, true
-					break
-				}
-			}
+		unknownPort := e.role == prefill && e.bootstrap == 0 && !e.decided
+		if e.role != "" && !unknownPort {
+			continue
 		}
-		if e.role == "" {
-			open = append(open, e.id)
+		open = append(open, e.id)
+		q := bucketfile.Open{
+			Question: fmt.Sprintf("What does the engine %s do?", e.id), Section: "engines",
+			Answer: []string{"url: " + quoted(e.url), "role: TODO"}, Choices: []string{"role: plain, prefill (with a bootstrap_port, mostly 8998) or decode"},
 		}
+		if unknownPort {
+			q.Question = fmt.Sprintf("What is the bootstrap port of the prefill engine %s?", e.id)
+			q.Answer = []string{"url: " + quoted(e.url), "role: prefill", "bootstrap_port: TODO"}
+			q.Choices = []string{"bootstrap_port: the --disaggregation-bootstrap-port of the engine, 8998 by default"}
+		}
+		m.ask(q)
 	}
 	for j, a := range m.options.Roles {
 		if !used[j] {
@@ -124,7 +223,7 @@ func (m *migration) roles() {
 			if a.URL != "" {
 				what = "no engine has the URL " + a.URL
 			}
-			m.report.Findings.Add(diag.New(diag.LegacyDecision, diag.Pos{}, "", fmt.Sprintf("the answer --role %s is not needed: %s", a.Role, what))).
+			m.report.Findings.Add(diag.New(diag.UselessDecision, diag.Pos{}, "", fmt.Sprintf("the answer --role %s is not needed: %s", a.Role, what))).
 				Hint = "remove it"
 		}
 	}
@@ -133,15 +232,44 @@ func (m *migration) roles() {
 	}
 }
 
-// askRoles reports the engines whose role is not known.
+// ofURL takes the roles of the options that name an engine.
+func (m *migration) ofURL(used []bool) {
+	for j, a := range m.options.Roles {
+		for i := range m.engines {
+			if e := &m.engines[i]; a.URL != "" && sameURL(e.url, a.URL) && !e.decided {
+				e.role, e.bootstrap, e.decided, used[j] = a.Role, a.BootstrapPort, true, true
+			}
+		}
+	}
+}
+
+// ofAll takes the roles of the options for all engines without an answer. The
+// buckets may have said already what an engine does, and then the port is what
+// the answer adds.
+func (m *migration) ofAll(used []bool) {
+	for j, a := range m.options.Roles {
+		for i := range m.engines {
+			e := &m.engines[i]
+			if a.URL != "" || e.decided || e.role != "" && e.role != a.Role {
+				continue
+			}
+			e.role, e.bootstrap, e.decided, used[j] = a.Role, a.BootstrapPort, true, true
+		}
+	}
+}
+
+// askRoles reports the engines that a question is open about.
 func (m *migration) askRoles(open []string) {
 	shown := open
 	if len(shown) > 5 {
 		shown = append(slices.Clone(shown[:5]), fmt.Sprintf("and %d more", len(open)-5))
 	}
 	l := m.source("worker-urls")
-	l.find(diag.LegacyDecision, "what the engines do is not known: the older router asked them itself: "+strings.Join(shown, ", "),
-		fmt.Sprintf("say --role plain when all are whole engines, else --role %s=prefill:BOOTSTRAP_PORT and so on, or answer engines in the decisions file", open[0]))
+	if !m.line.Has("worker-urls") {
+		l = m.source("service-discovery")
+	}
+	l.find(diag.LegacyDecision, "what the engines do, or the bootstrap port of a prefill engine, is not known: the older router asked the engines themselves: "+strings.Join(shown, ", "),
+		fmt.Sprintf("say --role plain when all are whole engines, --role prefill:8998 for the port of prefill engines in buckets, --role %s=prefill:PORT for one, or answer engines in the decisions file", open[0]))
 }
 
 // discovery takes the arguments of Kubernetes discovery, which a configuration
@@ -155,6 +283,7 @@ func (m *migration) discovery() {
 	if !known {
 		l.find(diag.LegacyDecision, "the engines are not known: the older router asked Kubernetes, and a configuration lists them",
 			"list them under engines in the decisions file, and compile a new plan when they change")
+		m.askEngines()
 	}
 	for _, name := range []string{"service-discovery", "service-discovery-namespace", "selector", "prefill-selector", "decode-selector"} {
 		if !m.line.Has(name) {
@@ -166,6 +295,23 @@ func (m *migration) discovery() {
 			continue
 		}
 		l.change(Discovery, "Kubernetes is not asked; the engines are those of the decisions file, and a change of them needs a new plan")
+	}
+}
+
+// askEngines asks for the engines that Kubernetes would have found.
+func (m *migration) askEngines() {
+	for _, s := range []struct{ flag, role string }{{"selector", plain}, {"prefill-selector", prefill}, {"decode-selector", decode}} {
+		if !m.line.Has(s.flag) {
+			continue
+		}
+		q := bucketfile.Open{
+			Question: fmt.Sprintf("Which engines does --%s %s select? Write an entry for each.", s.flag, strings.Join(flags.Terms(m.line.Values(s.flag)), ",")),
+			Section:  "engines", Answer: []string{"url: TODO", "role: " + s.role},
+		}
+		if s.role == prefill {
+			q.Answer = append(q.Answer, "bootstrap_port: TODO")
+		}
+		m.ask(q)
 	}
 }
 

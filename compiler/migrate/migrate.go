@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"shunt/compiler"
 	"shunt/compiler/diag"
 	"shunt/compiler/migrate/argv"
+	"shunt/compiler/migrate/bucketfile"
 	"shunt/compiler/migrate/flags"
 	"shunt/compiler/source"
 )
@@ -33,8 +35,23 @@ type Options struct {
 	// Roles are the roles of engines that nothing else answers.
 	Roles []RoleAnswer
 	// Tokenizer is a path, "engine" or "none", and empty for what follows from
-	// the command line.
+	// the command line and the decisions.
 	Tokenizer string
+	// Buckets is the bucket file in place of the one that the command line
+	// names. Without data it is that one.
+	Buckets Document
+	// ReadFile reads the bucket file that the command line names when the input
+	// does not hold it. Nil reads no files.
+	ReadFile func(name string) ([]byte, error)
+	// Decisions is the decisions file, and Pairs are further decisions.
+	Decisions Document
+	Pairs     []bucketfile.Pair
+}
+
+// Document is a file and its content. The zero value is none.
+type Document struct {
+	Name string
+	Data []byte
 }
 
 // Result is what a migration made.
@@ -42,6 +59,8 @@ type Result struct {
 	// Config is nil when nothing may be written.
 	Config []byte
 	Report *Report
+	// Template is a decisions file with the open questions.
+	Template []byte
 }
 
 // Migrate makes a configuration of the invocation of an older router and accounts
@@ -54,14 +73,15 @@ func Migrate(ctx context.Context, in argv.Invocation, input diag.List, o Options
 		return Result{Report: m.report}
 	}
 	m.environment(in.Env)
-	m.bucketFile()
+	m.decide(ctx)
+	m.bucketFile(ctx, in)
 	m.engineList()
 	m.put("/version", number(1))
 	m.server()
 	m.model()
 	m.state()
 	m.leftovers()
-	return Result{Config: m.finish(ctx), Report: m.report}
+	return Result{Config: m.finish(ctx), Report: m.report, Template: bucketfile.Template(m.open)}
 }
 
 // migration is the state of one Migrate.
@@ -83,7 +103,14 @@ type migration struct {
 	kind    string
 	// buckets are the complete ones, and answers what the decisions file says.
 	buckets []bucket
-	answers answers
+	answers bucketfile.Decisions
+	file    bucketfile.File
+	// fields has the lines of the bucket file by pointer, and decisions those of
+	// answers, which are no part of the report.
+	fields    map[string]*Line
+	decisions map[string]*Line
+	// open are the questions that nothing answers.
+	open []bucketfile.Open
 	// rustLog is the line of the variable that overrides --log-level.
 	rustLog *Line
 	level   string
@@ -95,6 +122,7 @@ func newMigration(in argv.Invocation, o Options) *migration {
 		options: o, line: flags.Parse(in.Args), root: &node{},
 		report: &Report{Program: in.Program, Container: in.Container, elements: len(in.Args)},
 		given:  make(map[string][]*Line), byElement: make(map[int]*Line), absent: make(map[string]*Line), origins: make(map[string]*Line),
+		fields: make(map[string]*Line), decisions: make(map[string]*Line),
 	}
 	m.report.Findings = append(m.report.Findings, m.line.Findings...)
 	for i := range m.line.Given {
@@ -219,7 +247,7 @@ func (m *migration) put(pointer string, value *node, from ...*Line) {
 
 // origin is what a comment says about where a value comes from.
 func origin(l *Line) string {
-	source := clip(l.Source, 80)
+	source := clip(cmp.Or(l.brief, l.Source), 80)
 	if l.implicit {
 		return "default: " + source
 	}
@@ -235,10 +263,19 @@ func (m *migration) todo(pointer, format string, args ...any) {
 	n.todo = append(n.todo, fmt.Sprintf(format, args...))
 }
 
+// waits is the note of a field that depends on others.
+const waits = "what becomes of it depends on the open questions and mistakes of the bucket file"
+
 // leftovers decides about arguments that nothing was made of, because they depend
 // on others that have a mistake.
 func (m *migration) leftovers() {
-	wrong := slices.ContainsFunc(m.line.Given, func(g flags.Given) bool { return g.Findings.HasErrors() })
+	wrong := m.report.Findings.HasErrors() || slices.ContainsFunc(m.report.Lines, func(l *Line) bool { return l.Findings.HasErrors() })
+	for _, l := range m.fields {
+		if l.Outcome == "" && !l.Findings.HasErrors() && wrong {
+			l.raise(NeedsDecision)
+			l.note(waits)
+		}
+	}
 	for i := range m.line.Given {
 		g := &m.line.Given[i]
 		l := m.byElement[g.Elements[0]]

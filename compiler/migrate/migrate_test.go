@@ -85,6 +85,8 @@ func TestMapping(t *testing.T) {
 	f(whole+"--policy round_robin", "--policy", migrate.Renamed, "        type: round_robin # --policy round_robin (argv 10)")
 	f(whole+"--policy power_of_n", "--policy", migrate.Changed, "        type: power_of_two # ")
 	f(whole+"--chat-routing reorg", "--chat-routing", migrate.Carried, "        type: power_of_two # ")
+	f(whole+"--chat-routing reorg --policy session_aware", "--policy", migrate.Renamed, "        type: session_aware # ")
+	f(whole+"--chat-routing reorg --filter overloaded --max-in-flight 9", "--filter", migrate.Renamed)
 	f(whole+"--chat-routing legacy", "--chat-routing", migrate.Changed, "        type: round_robin # ")
 	f(whole+"--policy load_based", "--policy", migrate.Renamed, "        type: load_based # ")
 	f(whole+"--policy session_aware", "--affinity-mode", migrate.Changed, "        type: session_aware # ")
@@ -141,7 +143,8 @@ func TestRefused(t *testing.T) {
 	f(whole+"--power-of-n-choices 3 --chat-routing reorg", diag.LegacyDecision, "choices")                                   //
 	f("--model-id m --service-discovery --selector app=x", diag.LegacyDecision, "under engines")                             //
 	f("--model-id m --service-discovery --prefill-selector a=p --decode-selector a=d", diag.LegacyDecision, "under engines") //
-	f(whole+"--reorg-config x.json", diag.LegacyDropped, "--bucket-config of shunt migrate")                                 //
+	f(whole+"--reorg-config x.json", diag.LegacyDecision, "--bucket-config FILE")
+	f(whole+"--bucket-config x.json", diag.LegacyDecision, "--bucket-config FILE") //
 }
 
 // TestRoles: nothing but an answer says what an engine does.
@@ -161,8 +164,8 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%q: no %q in\n%s", roles, want, got)
 		}
 	}
-	f("what the engines do is not known: the older router asked them itself: http://a:1, http://b:1")
-	f("asked them itself: http://b:1", "http://a:1=plain")
+	f("asked the engines themselves: http://a:1, http://b:1")
+	f("asked the engines themselves: http://b:1", "http://a:1=plain")
 	f("", "plain")
 	f("", "http://A:1/=prefill:8998", "decode")
 	f("no engine has the URL http://c:1", "http://c:1=plain", "plain")

@@ -22,13 +22,13 @@ func (m *migration) model() {
 	m.sampling()
 	m.breaker()
 	m.writeEngines()
+	m.settings()
 	m.policies()
 }
 
 // needsTokens reports whether the routing depends on the tokens of prompts.
 func (m *migration) needsTokens() bool {
-	policy, _ := m.line.Policy()
-	return policy == "cache_aware" || m.bounded()
+	return m.uses("cache_aware") || m.bounded()
 }
 
 // tokenizer writes who turns prompts into tokens. The older router downloads a
@@ -89,7 +89,7 @@ func (m *migration) tokenizerFile(name string, path, forward *Line, off bool) {
 	if off {
 		m.put("/models/0/tokenizer/forward_input_ids", boolean(false), forward)
 	} else {
-		forward.note(same)
+		forward.note(sameDefault)
 	}
 }
 
@@ -121,7 +121,7 @@ func (m *migration) sampling() {
 	}
 	switch {
 	case !m.line.Has("sampling-param-conflict"):
-		mode.note(same)
+		mode.note(sameDefault)
 	case m.usable("sampling-param-conflict"):
 		m.put(at+"/conflict", text(m.line.Text("sampling-param-conflict", "")), mode)
 	}
@@ -134,7 +134,7 @@ func (m *migration) breaker() {
 	threshold, pause := m.source("cb-threshold"), m.source("cb-cool-down-secs")
 	if !m.line.Has("cb-threshold") {
 		threshold.note("an engine had the default breaker, 3 failures and 30 s, and has it still")
-		pause.note(same)
+		pause.note(sameDefault)
 		return
 	}
 	if v := m.line.Value("cb-threshold"); v != nil {
@@ -142,7 +142,7 @@ func (m *migration) breaker() {
 	}
 	switch v := m.line.Value("cb-cool-down-secs"); {
 	case !m.line.Has("cb-cool-down-secs"):
-		pause.note(same)
+		pause.note(sameDefault)
 	case v == nil:
 	case v.Number == 0:
 		m.put(at+"/cool_down", text("1ms"), pause)

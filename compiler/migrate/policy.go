@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"shunt/compiler/diag"
+	"shunt/compiler/migrate/bucketfile"
 	"shunt/compiler/migrate/flags"
 	"shunt/schema/plan"
 )
@@ -70,7 +71,6 @@ func (m *migration) dropped() {
 			drop(name, "", "the pressure guard belongs to cache_aware, and sessions have no pressure escape any more", "remove it")
 		}
 	}
-	drop("reorg-config", "", "it is a file of buckets of a neighbouring version and not an argument of this one", "give the file with --bucket-config of shunt migrate")
 }
 
 func pressureFlags() []string {
@@ -126,57 +126,138 @@ func (m *migration) choices() {
 	case v.Number == 2:
 		l.raise(Carried)
 		l.note("two is what power_of_two compares")
-	case m.answers.choices != nil:
-		l.note("the decisions file says %d", *m.answers.choices)
+	case m.answers.Choices != nil:
+		l.note("the decisions file says %d", m.answers.Choices.Value)
+		if m.answers.Choices.Value == v.Number {
+			l.raise(Carried)
+		} else {
+			l.change(PolicyAttachment, "the decisions file compares %d engines instead of %d", m.answers.Choices.Value, v.Number)
+		}
 	default:
 		l.find(diag.LegacyDecision, fmt.Sprintf("power_of_two compares two engines, and a neighbouring version was told to compare %d", v.Number),
 			fmt.Sprintf("answer choices in the decisions file: 2, or %d to keep it", v.Number))
+		m.ask(bucketfile.Open{
+			Question: fmt.Sprintf("How many engines shall power_of_two compare? A neighbouring version was told %d.", v.Number),
+			Section:  "choices", Answer: []string{"TODO"}, Choices: []string{fmt.Sprintf("2 or %d", v.Number)},
+		})
 	}
 }
 
-// means states the deliberate changes where they bite.
+// means states the deliberate changes where they bite: at the policy of each
+// group.
 func (m *migration) means() {
 	main, decodePolicy := m.source("policy"), m.source("decode-policy")
-	policy := m.mainPolicy()
+	groups := make(map[*Line]int)
+	for _, b := range m.buckets {
+		for i := range b.groups {
+			groups[m.policyLine(&b.groups[i])]++
+		}
+	}
+	if len(m.buckets) == 0 {
+		groups[main] = 1
+		if m.kind == pd {
+			groups[decodePolicy] = 1
+		}
+	}
+	for _, b := range m.buckets {
+		for i := range b.groups {
+			if g := &b.groups[i]; g.policy.set {
+				m.meaning(g.policy.value, g.policy.from[0], 1)
+			}
+		}
+	}
+	if n := groups[main]; n > 0 {
+		m.meaning(m.mainPolicy(), main, n)
+	} else {
+		unused(main, "every group has its own policy")
+	}
+	switch n := groups[decodePolicy]; {
+	case n > 0 && !m.refused("decode-policy"):
+		m.meaning("power_of_two", decodePolicy, n)
+	case n == 0 && m.kind == plain:
+		unused(decodePolicy, "there are no decode engines")
+	case n == 0 && len(m.buckets) > 0:
+		unused(decodePolicy, "every decode group has its own policy")
+	}
+}
+
+// unused notes that nothing depends on an argument.
+func unused(l *Line, why string) {
+	l.note("%s", why)
+	if l.Outcome != Defaulted {
+		l.raise(Carried)
+	}
+}
+
+// policyLine is the line that the policy of a group comes from.
+func (m *migration) policyLine(g *group) *Line {
+	switch {
+	case g.policy.set:
+		return g.policy.from[0]
+	case g.stage == decode:
+		return m.source("decode-policy")
+	}
+	return m.source("policy")
+}
+
+// modern reports whether the older router was of a version, and told, to route by
+// buckets first. Then policies and limits meant there what they mean here.
+func (m *migration) modern() bool {
+	return m.line.Reorg() || m.line.Has("reorg-config") || m.file.Format == bucketfile.FormatReorg || m.file.Format == bucketfile.FormatNew
+}
+
+// meaning states what is different about a policy of some groups.
+func (m *migration) meaning(policy string, l *Line, groups int) {
+	if m.modern() {
+		return
+	}
 	many := len(m.buckets) > 1
 	switch policy {
 	case "round_robin":
-		if many {
-			main.change(RoundRobinCursor, "each group has a cursor of its own; it was one for the model")
+		if groups > 1 {
+			l.change(RoundRobinCursor, "each group has a cursor of its own; it was one for the model")
 		} else {
-			main.note("the cursor belongs to the one group, as it did to the model")
+			l.note("the cursor belongs to the one group, as it did to the model")
 		}
 	case "session_aware":
-		main.change(SessionAffinity, "a binding is reused while its engine is admitted; there is no backup engine and no escape from pressure")
-		main.change(OnePick, "the policy picks one engine, which nothing replaces afterwards")
+		l.change(SessionAffinity, "a binding is reused while its engine is admitted; there is no backup engine and no escape from pressure")
+		l.change(OnePick, "the policy picks one engine, which nothing replaces afterwards")
+		if many {
+			l.change(AffinityScope, "a session is bound within a bucket and a stage; a request of another length may go to another engine")
+		}
 		if !m.line.Has("affinity-mode") {
 			m.source("affinity-mode").change(OmittedMode, "the mode was soft without the argument, which moved a session away from a loaded engine; now its binding is reused while admitted")
 		}
 	case "cache_aware":
-		main.change(OnePick, "a holder of the prefix that admission refuses is followed by the next holder, and then by the next bucket; there is no substitute by load")
+		l.change(OnePick, "a holder of the prefix that admission refuses is followed by the next holder, and then by the next bucket; there is no substitute by load")
 		if many {
 			m.source("cache-candidate-ratio").change(CandidateBase, "it is a share of the group of a bucket; it was one of all healthy prefill engines of the model")
 		}
 	case "sticky":
 		if many {
-			main.change(AffinityScope, "a routing key is bound within a bucket; it was bound for the model")
+			l.change(AffinityScope, "a routing key is bound within a bucket; it was bound for the model")
 		}
+	case "power_of_two":
+		l.change(PowerOfTwoAdmission, "limits are checked on the chosen engine alone; when it is refused no second engine is tried, and the request goes on to its next bucket")
 	}
 	if slices.Contains([]string{"power_of_two", "session_aware", "cache_aware"}, policy) {
-		m.capacity(main)
+		m.capacity(l)
 	}
-	if policy == "power_of_two" {
-		main.change(PowerOfTwoAdmission, "limits are checked on the chosen engine alone; when it is refused no second engine is tried, and the request goes on to its next bucket")
+}
+
+// uses reports whether a group has a policy.
+func (m *migration) uses(policy string) bool {
+	if len(m.buckets) == 0 {
+		return m.mainPolicy() == policy
 	}
-	if m.kind == plain {
-		if decodePolicy.note("there are no decode engines"); decodePolicy.Outcome != Defaulted {
-			decodePolicy.raise(Carried)
+	for _, b := range m.buckets {
+		for _, g := range b.groups {
+			if g.policy.set && g.policy.value == policy || !g.policy.set && g.stage != decode && m.mainPolicy() == policy {
+				return true
+			}
 		}
 	}
-	if m.kind != plain && !m.refused("decode-policy") {
-		m.capacity(decodePolicy)
-		decodePolicy.change(PowerOfTwoAdmission, "limits are checked on the chosen engine alone; when it is refused no second engine is tried, and the request goes on to its next bucket")
-	}
+	return false
 }
 
 // refused reports whether an argument has a finding that keeps it out.
@@ -211,8 +292,8 @@ func (m *migration) writePolicy(at string, isDecode bool, g *group) {
 		from.raise(Renamed)
 	}
 	switch {
-	case policy == "power_of_two" && m.answers.choices != nil && m.line.Has("power-of-n-choices"):
-		if n := *m.answers.choices; n != 2 {
+	case policy == "power_of_two" && m.answers.Choices != nil && m.line.Has("power-of-n-choices"):
+		if n := m.answers.Choices.Value; n != 2 {
 			m.put(at+"/choices", number(n), m.source("power-of-n-choices"))
 		}
 	case policy == "cache_aware":
@@ -228,7 +309,7 @@ func (m *migration) fallback(at string) {
 	l := m.source("sticky-fallback-policy")
 	switch v := m.line.Value("sticky-fallback-policy"); {
 	case !m.line.Has("sticky-fallback-policy"):
-		l.note(same)
+		l.note(sameDefault)
 	case v != nil:
 		name := v.Text
 		if name == "power_of_n" {
@@ -266,7 +347,7 @@ func (m *migration) cacheTuning(at string) {
 		case !m.line.Has(t[0]) && defaultOf(t[0]) == "":
 			l.note("it is off, as before")
 		case !m.line.Has(t[0]):
-			l.note(same)
+			l.note(sameDefault)
 		case t[0] == "disable-pressure-guard":
 			l.raise(Renamed)
 			m.put(at+"/"+t[1], boolean(false), l)
@@ -297,7 +378,8 @@ func isReal(name string) bool { return flagOf(name).Kind == flags.Float }
 // admission writes the limits of a policy: the budgets of the older router.
 func (m *migration) admission(at string, g *group) {
 	at += "/admission"
-	if v := m.line.Value("max-in-flight"); v != nil && m.filters("overloaded") {
+	own := g != nil && slices.ContainsFunc(g.caps, func(c limit) bool { return c.name == "max_inflight_requests" })
+	if v := m.line.Value("max-in-flight"); v != nil && m.filters("overloaded") && !own {
 		l := m.source("max-in-flight")
 		if v.Number > plan.MaxCount {
 			l.find(diag.LegacyNoEquivalent, v.Text+" is more than a configuration can hold", "remove it with --filter overloaded; it bounds nothing")
@@ -307,12 +389,18 @@ func (m *migration) admission(at string, g *group) {
 		m.put(at+"/max_inflight_requests", number(v.Number), l, filter)
 		l.raise(Renamed)
 		filter.raise(Renamed)
-		filter.change(CapacityExhaustion, "engines at the limit are not left out before the pick: the picked engine is checked, a refusal moves to the next bucket, and after the last one the answer is 503 with the reasons")
+		if !m.modern() {
+			filter.change(CapacityExhaustion, "engines at the limit are not left out before the pick: the picked engine is checked, a refusal moves to the next bucket, and after the last one the answer is 503 with the reasons")
+		}
 	}
 	if g == nil {
 		return
 	}
 	for _, c := range g.caps {
+		if c.value > plan.MaxCount {
+			c.from[0].find(diag.LegacyNoEquivalent, fmt.Sprintf("%d is more than a configuration can hold", c.value), "remove it; it bounds nothing")
+			continue
+		}
 		m.put(at+"/"+c.name, number(c.value), c.from...)
 	}
 }

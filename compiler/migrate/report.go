@@ -94,8 +94,10 @@ type Line struct {
 	// Findings are what keeps it out of the configuration, and warnings.
 	Findings diag.List
 
-	// implicit marks what nobody wrote.
+	// implicit marks what nobody wrote, and brief is a shorter Source, if there
+	// is one, for comments.
 	implicit bool
+	brief    string
 }
 
 // raise makes the outcome at least as bad.

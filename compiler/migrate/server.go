@@ -18,7 +18,8 @@ func (m *migration) server() {
 	m.log()
 }
 
-const same = "the default is the same, so nothing is written"
+// sameDefault is the note of a default that need not be written.
+const sameDefault = "the default is the same, so nothing is written"
 
 func (m *migration) listen() {
 	host, port := m.source("host"), m.source("port")
@@ -31,8 +32,8 @@ func (m *migration) listen() {
 		return
 	}
 	if addr == config.DefaultListen && !m.line.Has("host") && !m.line.Has("port") {
-		host.note(same)
-		port.note(same)
+		host.note(sameDefault)
+		port.note(sameDefault)
 		return
 	}
 	m.put("/server/listen", text(addr), host, port)
@@ -86,7 +87,7 @@ func (m *migration) timeouts() {
 	write := func(name, field string, n uint64, l *Line, ok bool, def uint64) {
 		switch {
 		case ok && n == def && !m.line.Has(name):
-			l.note(same)
+			l.note(sameDefault)
 		case ok:
 			m.put("/server/"+field, duration(n), l)
 		}
@@ -180,7 +181,7 @@ func (m *migration) log() {
 	format := m.source("log-format")
 	switch {
 	case !m.line.Has("log-format"):
-		format.note(same)
+		format.note(sameDefault)
 	case m.usable("log-format"):
 		m.put("/server/log/format", text(m.line.Text("log-format", "")), format)
 	}
@@ -217,7 +218,7 @@ func (m *migration) logLevel(l *Line, directives string) {
 		l.change(Logging, "there is one level for the whole process; %s is left out", strings.Join(others, ","))
 	}
 	if l.Outcome == Defaulted {
-		l.note(same)
+		l.note(sameDefault)
 		return
 	}
 	m.put("/server/log/level", text(level), l)

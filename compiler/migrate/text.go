@@ -85,29 +85,37 @@ func (r *Report) Text(out io.Writer) error {
 	return w.Flush()
 }
 
-// equal writes the defaults that are the same here together, and returns the
-// other lines.
+// equal writes together what needs no attention of its own: defaults that are the
+// same here, and fields that wait for others. It returns the other lines.
 func equal(w io.Writer, lines []*Line) (others []*Line) {
-	var same []string
+	var same, waiting []string
 	for _, l := range lines {
-		if l.trivial() {
+		switch {
+		case l.only(Defaulted, sameDefault):
 			same = append(same, strings.TrimSuffix(strings.Replace(l.Source, " (not given", "", 1), ")"))
-			continue
+		case l.only(NeedsDecision, waits):
+			waiting = append(waiting, prefix(l.Pos)+l.Source)
+		default:
+			others = append(others, l)
 		}
-		others = append(others, l)
 	}
-	if len(same) > 0 {
-		fmt.Fprintf(w, "  the same here, so nothing is written:\n")
-	}
-	for _, s := range same {
-		fmt.Fprintf(w, "      %s\n", clean(s))
+	for _, part := range []struct {
+		title string
+		list  []string
+	}{{"the same here, so nothing is written:", same}, {"these depend on the open questions and mistakes of the bucket file:", waiting}} {
+		if len(part.list) > 0 {
+			fmt.Fprintf(w, "  %s\n", part.title)
+		}
+		for _, s := range part.list {
+			fmt.Fprintf(w, "      %s\n", clean(s))
+		}
 	}
 	return others
 }
 
-// trivial reports whether a line is a default that is the same here.
-func (l *Line) trivial() bool {
-	return l.Outcome == Defaulted && len(l.Targets) == 0 && len(l.Findings) == 0 && len(l.Notes) == 1 && l.Notes[0] == same
+// only reports whether all there is to say about a line is one note.
+func (l *Line) only(o Outcome, note string) bool {
+	return l.Outcome == o && len(l.Targets) == 0 && len(l.Findings) == 0 && len(l.Changes) == 0 && len(l.Notes) == 1 && l.Notes[0] == note
 }
 
 func prefix(p diag.Pos) string {

@@ -55,6 +55,7 @@ func (l *Line) rules() {
 	l.headerRules()
 	l.orderRules()
 	l.neighbourRules()
+	l.reorgFileRules()
 	l.samplingRules()
 	l.adviceRules()
 }
@@ -446,6 +447,20 @@ func (l *Line) neighbourRules() {
 		for _, name := range []string{"disable-pressure-guard", "pressure-abs-threshold-tokens", "pressure-abs-threshold-ms", "pressure-rel-threshold"} {
 			l.conflict(name, "is not possible with --chat-routing reorg and --policy session_aware", "remove it")
 		}
+	}
+}
+
+// reorgFileRules are those of the version whose bucket file has the policies.
+func (l *Line) reorgFileRules() {
+	if !l.Has("reorg-config") {
+		return
+	}
+	names := []string{"policy", "decode-policy", "bucket-config", "filter", "max-in-flight", "prefix-cache-min-share"}
+	for _, b := range belongs() {
+		names = append(names, b.names...)
+	}
+	for _, name := range names {
+		l.conflict(name, "and --reorg-config exclude each other", "remove it; the file of --reorg-config says it")
 	}
 }
 
