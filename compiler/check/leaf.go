@@ -105,7 +105,7 @@ func (p *place) secret() bool {
 func (w *walker) unknownWord(n *source.Node, words []string, path []string) {
 	if hint, ok := w.defs.legacy("policies", n.Text); ok && words[0] != "" {
 		d := w.report(diag.DroppedPolicy, n, path, fmt.Sprintf("policy type %q of older routers is not accepted", n.Text))
-		d.Hint = hint
+		d.Hint = hint + migration
 		return
 	}
 	d := w.report(diag.UnknownValue, n, path, fmt.Sprintf("%s cannot be %s", nameOf(path), strconv.Quote(shorten(n.Text))))

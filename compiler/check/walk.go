@@ -93,7 +93,7 @@ func (w *walker) structure(n *source.Node, p *place, path []string) {
 func (w *walker) unknownField(f *source.Field, o *object, path []string, variant string) (meant string) {
 	d := diag.New(diag.UnknownField, w.tree.FieldPos(f), pointer(path), fmt.Sprintf("unknown field %q", shorten(f.Name)))
 	d.End = w.tree.End(d.Pos)
-	hint, dropped := w.defs.legacy("fields", f.Name)
+	hint, dropped := w.defs.legacy("fields", strings.ReplaceAll(f.Name, "-", "_"))
 	var owners []string
 	if variant != "" {
 		owners = w.ownersOf(f.Name)
@@ -105,7 +105,7 @@ func (w *walker) unknownField(f *source.Field, o *object, path []string, variant
 	case dropped:
 		d.Code = diag.DroppedField
 		d.Message = fmt.Sprintf("field %q of older routers is not accepted here", f.Name)
-		d.Hint = hint
+		d.Hint = hint + migration
 	case isNumber(f.Name) && f.Value.Kind == source.Null:
 		d.Hint = "write numbers without commas inside"
 	default:
@@ -117,6 +117,10 @@ func (w *walker) unknownField(f *source.Field, o *object, path []string, variant
 	w.out.Add(d)
 	return meant
 }
+
+// migration ends the hints about options of older routers, of which there are
+// mostly more in the place that one was copied from.
+const migration = "; shunt migrate takes a whole command line over"
 
 // hide keeps a value out of excerpts.
 func (w *walker) hide(d *diag.Finding, n *source.Node) {

@@ -114,6 +114,8 @@ type migration struct {
 	// rustLog is the line of the variable that overrides --log-level.
 	rustLog *Line
 	level   string
+	// named says that the invocation stands in something with a name.
+	named bool
 }
 
 // newMigration parses the command line and makes a line of each argument.
@@ -124,6 +126,7 @@ func newMigration(in argv.Invocation, o Options) *migration {
 		given:  make(map[string][]*Line), byElement: make(map[int]*Line), absent: make(map[string]*Line), origins: make(map[string]*Line),
 		fields: make(map[string]*Line), decisions: make(map[string]*Line),
 	}
+	m.named = in.Container != "" && in.Kind != argv.KindShell
 	m.report.Findings = append(m.report.Findings, m.line.Findings...)
 	for i := range m.line.Given {
 		g := &m.line.Given[i]
@@ -352,7 +355,7 @@ func (m *migration) marks() {
 // heading is the comment at the top of the file.
 func (m *migration) heading(fine bool) []string {
 	from := "the command line of an older router"
-	if m.report.Container != "" {
+	if m.named {
 		from += " in " + m.report.Container
 	}
 	out := []string{"Made by shunt migrate of " + clip(from, 120) + "."}
