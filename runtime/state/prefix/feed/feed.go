@@ -57,6 +57,7 @@ type Feed struct {
 	counts  counters
 	free    chan *wire.Batch
 	queue   chan item
+	large   chan struct{} // a place for each large batch in the queue
 	mu      sync.Mutex
 	engines map[*fleet.Engine]followed
 }
@@ -72,7 +73,15 @@ type followed struct {
 type item struct {
 	rank  *rank
 	batch *wire.Batch
+	large bool // it has a place of Feed.large
 }
+
+// Batches of more than largeBatch bytes are rare, and at most mostLarge of them wait:
+// a queue full of the largest would take more than a gigabyte.
+const (
+	largeBatch = 1 << 20
+	mostLarge  = 4
+)
 
 // State is what a feed knows about an engine, for admin views.
 type State struct {
@@ -135,6 +144,7 @@ func New(o Options) *Feed {
 	f.group.Task = f.serve
 	f.free = make(chan *wire.Batch, o.Queue)
 	f.queue = make(chan item, o.Queue)
+	f.large = make(chan struct{}, mostLarge)
 	for range o.Queue {
 		f.free <- new(wire.Batch)
 	}
@@ -223,13 +233,16 @@ func (f *Feed) apply(ctx context.Context) {
 				f.counts.applied(it.batch, &it.rank.seen)
 			}
 			f.release(it.batch)
+			if it.large {
+				<-f.large
+			}
 		}
 	}
 }
 
 // release gives a batch back. One that grew large is not kept.
 func (f *Feed) release(b *wire.Batch) {
-	if b.Size() > 1<<20 {
+	if b.Size() > largeBatch {
 		b = new(wire.Batch)
 	}
 	f.free <- b

@@ -196,9 +196,18 @@ func (r *rank) forward(ctx context.Context, seq int64, payload []byte) error {
 		r.took(seq, payload)
 		return err
 	}
+	large := b.Size() > largeBatch
+	if large {
+		select {
+		case r.x.f.large <- struct{}{}:
+		case <-ctx.Done():
+			r.x.f.release(b)
+			return context.Cause(ctx)
+		}
+	}
 	r.judge(b)
 	r.took(seq, payload)
-	r.x.f.queue <- item{rank: r, batch: b}
+	r.x.f.queue <- item{rank: r, batch: b, large: large}
 	return nil
 }
 
