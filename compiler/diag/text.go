@@ -61,7 +61,9 @@ func tail(s string, n int) string {
 const secretName = `(?i:passwo?r?d|secret|credentials?|authorization|bearer|(?:api|access|private)[_-]?key|(?:^|[^a-z])token)`
 
 var (
-	secretNames  = regexp.MustCompile(secretName + `$`)
+	secretNames = regexp.MustCompile(secretName + `$`)
+	// secretScheme is the value of a header that names its scheme first.
+	secretScheme = regexp.MustCompile(`(?i:authorization)["']?\s*[:=]\s*["']?(?i:bearer|basic|token|digest)\s+([^\s"',}]+)`)
 	secretFields = regexp.MustCompile(secretName + `["']?\s*[:=]\s*("[^"]*"?|'[^']*'?|[^\s,}\]"'][^\s,}\]]*)`)
 )
 
@@ -74,8 +76,10 @@ func SecretName(name string) bool { return secretNames.MatchString(name) }
 // places stay what they are.
 func Mask(line string) string {
 	out := []byte(line)
-	for _, at := range secretFields.FindAllStringSubmatchIndex(line, -1) {
-		hide(out, at[2], at[3])
+	for _, secret := range []*regexp.Regexp{secretFields, secretScheme} {
+		for _, at := range secret.FindAllStringSubmatchIndex(line, -1) {
+			hide(out, at[2], at[3])
+		}
 	}
 	// Where the URL at hand starts, whether it has a scheme, and where its part
 	// between slashes starts and whether that has a colon.

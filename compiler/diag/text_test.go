@@ -47,6 +47,8 @@ func TestMask(t *testing.T) {
 	f("api-key = abc", "api-key = ***")
 	f("{auth_token: abc, b: 1}", "{auth_token: ***, b: 1}")
 	f("secret: 'it'", "secret: '**'")
+	f("Authorization: Bearer abc", "Authorization: ****** ***")
+	f("{'authorization': 'basic abc', x: 1}", "{'authorization': '*********', x: 1}")
 	// A hostile line takes linear time.
 	for _, unit := range []string{"@", "?", ":@", "http://", "/?", "a:", "secret:"} {
 		if line := strings.Repeat(unit, 500_000); len(diag.Mask(line)) != len(line) {

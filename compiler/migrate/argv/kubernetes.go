@@ -3,6 +3,7 @@ package argv
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -151,6 +152,9 @@ func (m *manifests) container(c *yaml.Node, o object, list string) {
 	m.findings = m.findings[:before]
 	for i := range found {
 		f := &found[i]
+		if len(f.args) > 0 && slices.Contains(words, f.args[0]) {
+			unexpanded(f.args, &f.findings)
+		}
 		inner := ""
 		if len(found) > 1 {
 			inner = ":" + f.names[0]
@@ -211,6 +215,19 @@ func (m *manifests) argument(n *yaml.Node) *word {
 		f.Hint = "put it into quotes"
 	}
 	return w
+}
+
+// shellVariable is what a shell takes for a variable.
+var shellVariable = regexp.MustCompile(`\$(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)`)
+
+// unexpanded warns of variables that Kubernetes passes on as they are.
+func unexpanded(words []*word, list *diag.List) {
+	for _, w := range words {
+		if v := shellVariable.FindString(string(w.buf)); v != "" {
+			f := list.Add(diag.New(diag.ShellTrap, w.at, "", fmt.Sprintf("the router gets %s as it is written, for Kubernetes knows only $(NAME) and no shell reads it", v)))
+			f.Hint = "write $(NAME), or render the manifest first if something else replaces it"
+		}
+	}
 }
 
 // commands makes candidates of the words of a container. Without a command the
