@@ -12,11 +12,12 @@ export GOWORK := off
 GO ?= go
 BENCH ?= .
 FUZZTIME ?= 30s
+CHROMIUM ?= $(shell command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build man bin/demo demo demo-cache run test test-examples race lint vuln fuzz bench golden interop e2e-clients e2e-editors ci clean
+.PHONY: help build man bin/demo demo demo-cache run test test-examples race lint vuln fuzz bench golden interop e2e-clients e2e-editors e2e-report ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,7 +95,14 @@ e2e-editors: ## the language server of VS Code and Neovim with the schema of con
 	$(GO) build -trimpath -o bin/ ./cmd/shunt
 	cd golden/editors && npm ci --no-audit --no-fund && SHUNT=$(CURDIR)/bin/shunt npm test
 
-ci: lint vuln race test-examples fuzz demo demo-cache interop e2e-clients e2e-editors ## what continuous integration runs
+e2e-report: ## the pages of shunt report in Chromium (CHROMIUM names it), with pictures in bin/report (needs node and npm)
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "e2e-report needs node (20 or later) and npm in PATH" >&2; exit 1; }
+	@test -n "$(CHROMIUM)" || { echo "e2e-report needs Chromium; name it with CHROMIUM=/path/to/chromium" >&2; exit 1; }
+	$(GO) build -trimpath -o bin/ ./cmd/shunt
+	rm -rf bin/report
+	cd golden/browser && npm ci --no-audit --no-fund && SHUNT=$(CURDIR)/bin/shunt CHROMIUM=$(CHROMIUM) npm test
+
+ci: lint vuln race test-examples fuzz demo demo-cache interop e2e-clients e2e-editors e2e-report ## what continuous integration runs
 
 clean: ## remove what was built
 	rm -rf bin golden/clients/js/node_modules golden/editors/node_modules golden/browser/node_modules

@@ -46,6 +46,7 @@ func layers() []layer {
 		{"compiler/migrate", []string{"schema/plan", "compiler", "compiler/"}},
 		{"compiler/plandiff", []string{"schema/plan"}},
 		{"compiler/report", []string{"schema/plan", "compiler/diag"}},
+		{"compiler/report/page", []string{"schema/plan", "compiler/diag", "compiler/report", "compiler/plandiff"}},
 		{"compiler/suppress", []string{"compiler/diag", "compiler/source"}},
 		{"compiler", []string{"schema/", "compiler/"}},
 

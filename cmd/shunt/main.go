@@ -118,7 +118,7 @@ func newApp(s *streams) *cli.App {
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
 			checkCommand(s), compileCommand(s), verifyCommand(s), showCommand(s),
-			fmtCommand(s), schemaCommand(s),
+			fmtCommand(s), schemaCommand(s), reportCommand(s),
 			testCommand(s), diffCommand(s),
 			migrateCommand(s),
 			explainCommand(s), rulesCommand(s), keygenCommand(s), versionCommand(s),

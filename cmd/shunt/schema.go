@@ -1,11 +1,12 @@
 package main
 
 import (
-	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"shunt/compiler/report"
 	"shunt/schema"
 )
 
@@ -13,7 +14,7 @@ func schemaCommand(s *streams) *cli.Command {
 	return &cli.Command{
 		Name:      "schema",
 		Usage:     "print the schema of configurations",
-		UsageText: "shunt schema [--cue]",
+		UsageText: "shunt schema [--cue|--findings]",
 		Description: "Prints the JSON Schema (draft 7) of a configuration, for editors: with it they complete and explain fields\n" +
 			"and mark mistakes of shape while you write. It is made from the CUE schema, which judges in shunt check and\n" +
 			"which --cue prints. Rules between fields are in neither; shunt check has them.\n\n" +
@@ -21,16 +22,23 @@ func schemaCommand(s *streams) *cli.Command {
 			"  # yaml-language-server: $schema=config.schema.json",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "cue", Usage: "print the CUE schema, as one file"},
+			&cli.BoolFlag{Name: "findings", Usage: "print the JSON Schema of findings as --format json writes them"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return wrongUsage("schema takes no argument")
 			}
-			if c.Bool("cue") {
-				_, err := fmt.Fprint(s.out, cueSchema())
-				return err
+			var err error
+			switch {
+			case c.Bool("cue") && c.Bool("findings"):
+				return wrongUsage("--cue and --findings print different schemas; ask for one")
+			case c.Bool("cue"):
+				_, err = io.WriteString(s.out, cueSchema())
+			case c.Bool("findings"):
+				_, err = io.WriteString(s.out, report.FindingsSchema())
+			default:
+				_, err = s.out.Write(schema.JSON())
 			}
-			_, err := s.out.Write(schema.JSON())
 			return err
 		},
 	}

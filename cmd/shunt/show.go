@@ -70,29 +70,42 @@ func showInput(c *cli.Context, s *streams) (*plan.Document, error) {
 
 // planOf loads a plan, or compiles configurations. Findings go to standard error.
 func planOf(c *cli.Context, s *streams, names []string) (*plan.Document, error) {
+	p, err := planWithFindings(c, s, names)
+	return p.document, err
+}
+
+// foundPlan is a plan, and what was found about its configuration when it was
+// compiled and not read.
+type foundPlan struct {
+	document *plan.Document
+	compiled bool
+	findings diag.List
+}
+
+func planWithFindings(c *cli.Context, s *streams, names []string) (foundPlan, error) {
 	rep := &reporting{failOn: diag.Error, max: 200, out: s.err, targets: []target{{format: report.Text}}}
 	if colors(c, s.err) {
 		rep.targets[0].format = report.TextColor
 	}
 	in, err := newInputs(c, s, names)
 	if err != nil {
-		return nil, err
+		return foundPlan{}, err
 	}
 	if len(names) == 1 {
 		data, err := readArgument(s, names[0], maxPlanBytes)
 		if err != nil {
-			return nil, err
+			return foundPlan{}, err
 		}
 		if isPlan(data) {
 			document, err := plan.Load(data)
 			if err == nil {
-				return document, nil
+				return foundPlan{document: document}, nil
 			}
 			findings := diag.List{planFinding(names[0], err)}
 			if err := rep.write(findings, linesOf(data)); err != nil {
-				return nil, err
+				return foundPlan{}, err
 			}
-			return nil, rep.verdict(findings)
+			return foundPlan{}, rep.verdict(findings)
 		}
 		name := names[0]
 		if name == "-" {
@@ -103,9 +116,9 @@ func planOf(c *cli.Context, s *streams, names []string) (*plan.Document, error) 
 	}
 	r := in.compile(c.Context)
 	if err := rep.write(r.Findings, in.lines(r)); err != nil {
-		return nil, err
+		return foundPlan{}, err
 	}
-	return r.Plan, rep.verdict(r.Findings)
+	return foundPlan{r.Plan, true, r.Findings}, rep.verdict(r.Findings)
 }
 
 // isPlan tells a plan from a configuration: only a plan names its format, and
