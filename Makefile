@@ -81,9 +81,10 @@ golden: ## rewrite expected outputs, and fail if that changed any
 	UPDATE=1 $(GO) test ./...
 	git diff --exit-code
 
-interop: ## compare tokens, templates, hashes and events with the reference implementations (needs node, npm, python3, g++)
+interop: ## compare tokens, templates, hashes, events and reports with the reference implementations (needs node, npm, python3, g++)
 	golden/interop/tokens/run.sh
 	golden/interop/events/run.sh
+	golden/interop/reports/run.sh
 
 e2e-clients: bin/demo ## the OpenAI clients for Go and JavaScript against the stack of run
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "e2e-clients needs node (20 or later) and npm in PATH" >&2; exit 1; }
