@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,9 +159,32 @@ func sameFile(a, b string) bool {
 	if err == nil && err2 == nil {
 		return os.SameFile(one, other)
 	}
-	a, err = filepath.Abs(a)
-	b, err2 = filepath.Abs(b)
-	return err == nil && err2 == nil && a == b
+	return resolve(a) == resolve(b)
+}
+
+// resolve follows symbolic links, also one to a file that does not exist yet.
+func resolve(name string) string {
+	for range 40 { // as many as Linux follows
+		if target, err := filepath.EvalSymlinks(name); err == nil {
+			name = target
+			break
+		}
+		target, err := os.Readlink(name)
+		if err != nil {
+			if dir, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
+				name = filepath.Join(dir, filepath.Base(name))
+			}
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(name), target)
+		}
+		name = target
+	}
+	if full, err := filepath.Abs(name); err == nil {
+		return full
+	}
+	return name
 }
 
 // colors reports whether text on w is coloured: on a terminal, unless that was
@@ -240,22 +264,20 @@ func writeFile(name string, data []byte) error { return replaceFile(name, data, 
 func replaceFile(name string, data []byte, mode os.FileMode) (err error) {
 	if info, err := os.Stat(name); err == nil && (!info.Mode().IsRegular() || special(name)) {
 		if err := os.WriteFile(name, data, mode); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
+			return fmt.Errorf("write %s: %w", name, cause(err))
 		}
 		return nil
 	}
-	if target, err := filepath.EvalSymlinks(name); err == nil {
-		name = target
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	target := resolve(name)
+	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, cause(err))
 	}
 	defer func() {
 		if err != nil {
 			_ = f.Close() // the first error is the one to tell
 			_ = os.Remove(f.Name())
-			err = fmt.Errorf("write %s: %w", name, err)
+			err = fmt.Errorf("write %s: %w", name, cause(err))
 		}
 	}()
 	if _, err := f.Write(data); err != nil {
@@ -271,7 +293,19 @@ func replaceFile(name string, data []byte, mode os.FileMode) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), name)
+	return os.Rename(f.Name(), target)
+}
+
+// cause is an error without the name of a file, which would be that of a
+// temporary one.
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
+		return l.Err
+	}
+	return err
 }
 
 // special reports whether a name is a link that the system makes up.

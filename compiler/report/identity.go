@@ -8,13 +8,15 @@ import (
 	"shunt/compiler/diag"
 )
 
-// Identity returns what a finding of the report is known by.
+// Identity returns what a finding of the report is known by. Bytes that are not
+// UTF-8 are replaced, as they would be when it is written to a file.
 func (r *Report) Identity(f *diag.Finding) diag.Identity {
-	id := diag.Identity{Code: f.Code, File: r.fileName(f.Pos.File), Path: f.Path, Message: f.Message}
+	path := f.Path
 	if r.Named != nil {
-		id.Path = r.Named(f.Pos.File, f.Path)
+		path = r.Named(f.Pos.File, path)
 	}
-	return id
+	valid := func(s string) string { return string([]rune(s)) }
+	return diag.Identity{Code: f.Code, File: valid(r.fileName(f.Pos.File)), Path: valid(path), Message: valid(f.Message)}
 }
 
 // fingerprints returns a text for each finding that no other has. Of several

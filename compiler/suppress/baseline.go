@@ -81,7 +81,7 @@ func decodeStrict(data []byte, into any) (offset int, err error) {
 	if err := d.Decode(into); err != nil {
 		offset := int(d.InputOffset())
 		if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-			offset = int(e.Offset)
+			offset = int(e.Offset) - 1 // it is behind the character
 		} else if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			offset = int(e.Offset)
 		}
