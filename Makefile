@@ -17,7 +17,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build man bin/demo demo demo-cache run test test-examples race lint vuln fuzz bench golden interop e2e-clients e2e-editors e2e-report ci clean
+.PHONY: help build man bin/demo demo demo-cache run test test-examples race lint vuln fuzz bench golden interop sessions e2e-clients e2e-editors e2e-report ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,9 +73,11 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 		done; \
 	done
 
-bench: build ## run the benchmarks (BENCH selects), and those next to nginx and haproxy
+bench: build ## run the benchmarks (BENCH selects), and those next to nginx and haproxy and to the reference tokenizer
 	$(GO) test -run '^$$' -p 1 -bench '$(BENCH)' -benchmem ./...
 	$(GO) run ./golden/bench --bin bin
+	@if command -v node >/dev/null && command -v npm >/dev/null; then golden/interop/tokens/run.sh speed; \
+	else echo "skipped: tokenization next to the reference library, which needs node and npm"; fi
 
 golden: ## rewrite expected outputs, and fail if that changed any
 	UPDATE=1 $(GO) test ./...
@@ -85,6 +87,9 @@ interop: ## compare tokens, templates, hashes, events and reports with the refer
 	golden/interop/tokens/run.sh
 	golden/interop/events/run.sh
 	golden/interop/reports/run.sh
+
+sessions: ## race 64 first requests of each of 10,000 sessions over two routers that share Redis (needs redis-server)
+	SHUNT_REQUIRE_REDIS=1 SHUNT_SESSIONS=10000 $(GO) test -count=1 -timeout 20m -run 'TestReplicasBindOnce|TestManySessions' -v ./golden/state
 
 e2e-clients: bin/demo ## the OpenAI clients for Go and JavaScript against the stack of run
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "e2e-clients needs node (20 or later) and npm in PATH" >&2; exit 1; }
@@ -103,7 +108,7 @@ e2e-report: ## the pages of shunt report in Chromium (CHROMIUM names it), with p
 	rm -rf bin/report
 	cd golden/browser && npm ci --no-audit --no-fund && SHUNT=$(CURDIR)/bin/shunt CHROMIUM=$(CHROMIUM) npm test
 
-ci: lint vuln race test-examples fuzz demo demo-cache interop e2e-clients e2e-editors e2e-report ## what continuous integration runs
+ci: lint vuln race test-examples fuzz demo demo-cache interop sessions e2e-clients e2e-editors e2e-report ## what continuous integration runs
 
 clean: ## remove what was built
 	rm -rf bin golden/clients/js/node_modules golden/editors/node_modules golden/browser/node_modules

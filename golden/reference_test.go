@@ -111,6 +111,7 @@ func stateDefaults(m map[string]shown, add adder, ms func(int64) string) {
 	shared("#KVEvents.topic", "", append(events, "topic")...)
 	shared("#PrefixState.remote.query_timeout", ms(conf.DefaultQueryTimeoutMS), "state", "prefix", "remote", "query_timeout")
 	shared("#PrefixState.remote.max_inflight", conf.DefaultQueryInflight, "state", "prefix", "remote", "max_inflight")
+	shared("#AffinityState.redis.timeout", ms(conf.DefaultRedisTimeoutMS), "state", "affinity", "redis", "timeout")
 	shared("#AffinityState.redis.on_failure", conf.DefaultOnFailure, "state", "affinity", "redis", "on_failure")
 }
 

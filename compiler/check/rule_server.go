@@ -103,6 +103,9 @@ func ruleServerRanges(r *rules) {
 	}
 	if a := r.cfg.State.Affinity; a != nil {
 		list = append(list, durationAt{"/state/affinity/idle", a.Idle, 1, 1, day365}, durationAt{"/state/affinity/sweep", a.Sweep, 1, 1, day365})
+		if a.Redis != nil {
+			list = append(list, durationAt{"/state/affinity/redis/timeout", a.Redis.Timeout, 1, 1, day365})
+		}
 	}
 	r.size("/server/max_body", s.MaxBody)
 	for _, m := range r.models {

@@ -305,8 +305,9 @@ type MemoryAffinity struct {
 
 // RedisAffinity is bindings in Redis. URL is a reference to a secret.
 type RedisAffinity struct {
-	URL       string  `json:"url"`
-	OnFailure *string `json:"on_failure"`
+	URL       string    `json:"url"`
+	OnFailure *string   `json:"on_failure"`
+	Timeout   *Duration `json:"timeout"`
 }
 
 // Decode reads the JSON form of a configuration. A value of a wrong type is left

@@ -58,6 +58,8 @@ const (
 	DefaultSweepMS = 60_000
 	// DefaultOnFailure serves requests without a binding while Redis is down.
 	DefaultOnFailure = "fallback"
+	// DefaultRedisTimeoutMS is what a request waits for Redis at most.
+	DefaultRedisTimeoutMS = 100
 
 	// DefaultForwardInputIDs spares engines the tokenization where it provably
 	// gives the same ids. It holds where the router tokenizes: ids that come from

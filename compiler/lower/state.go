@@ -69,11 +69,15 @@ func affinityState(a *config.AffinityState, e *element) *plan.AffinityState {
 		const at = "affinity/redis/url"
 		e.note(true, at, at)
 		e.note(r.OnFailure != nil, "affinity/redis/on_failure", "affinity/redis/on_failure")
+		e.note(r.Timeout != nil, "affinity/redis/timeout_ms", "affinity/redis/timeout")
 		url := r.URL
 		if file, ok := strings.CutPrefix(url, "file:"); ok {
 			url = "file:" + e.tracer.resolve(e.from+"/"+at, file)
 		}
-		out.Redis = &plan.RedisAffinity{URL: url, OnFailure: plan.OnFailure(config.Or(r.OnFailure, config.DefaultOnFailure))}
+		out.Redis = &plan.RedisAffinity{
+			URL: url, OnFailure: plan.OnFailure(config.Or(r.OnFailure, config.DefaultOnFailure)),
+			TimeoutMS: config.MSOr(r.Timeout, config.DefaultRedisTimeoutMS),
+		}
 		return out
 	}
 	var m config.MemoryAffinity

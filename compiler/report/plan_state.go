@@ -26,7 +26,8 @@ func writeState(w io.Writer, s *plan.State) {
 			a.Memory.MaxEntries, duration(a.IdleMS), duration(a.Memory.SweepMS))
 	}
 	if a := s.Affinity; a != nil && a.Redis != nil {
-		fmt.Fprintf(w, "  bindings in Redis by %s, unused ones for %s, on failure %s\n", a.Redis.URL, duration(a.IdleMS), a.Redis.OnFailure)
+		fmt.Fprintf(w, "  bindings in Redis by %s, unused ones for %s, answers within %s, on failure %s\n",
+			a.Redis.URL, duration(a.IdleMS), duration(a.Redis.TimeoutMS), a.Redis.OnFailure)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestBindingsSurviveReloads(t *testing.T) {
 	check()
 	f(func(p *plan.Body) { p.State.Affinity.IdleMS++ }, http.StatusConflict, "state.affinity")
 	f(func(p *plan.Body) {
-		p.State.Affinity = &plan.AffinityState{IdleMS: 600_000, Redis: &plan.RedisAffinity{URL: "env:NONE", OnFailure: plan.FailReject}}
+		p.State.Affinity = &plan.AffinityState{IdleMS: 600_000, Redis: &plan.RedisAffinity{URL: "env:NONE", OnFailure: plan.FailReject, TimeoutMS: 100}}
 	}, http.StatusConflict, "state.affinity")
 	f(func(p *plan.Body) { p.State.Load.Transport = plan.LoadPoll }, http.StatusConflict, "state.load")
 	check()
@@ -73,7 +73,7 @@ func TestMissingSecretStopsTheStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.json")
 	f := func(url, want string) {
 		t.Helper()
-		b.State.Affinity = &plan.AffinityState{IdleMS: 1000, Redis: &plan.RedisAffinity{URL: url, OnFailure: plan.FailReject}}
+		b.State.Affinity = &plan.AffinityState{IdleMS: 1000, Redis: &plan.RedisAffinity{URL: url, OnFailure: plan.FailReject, TimeoutMS: 100}}
 		write(t, file, b)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

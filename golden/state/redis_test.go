@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"shunt/runtime/enginetest"
 	"shunt/runtime/fleet"
 	"shunt/runtime/policy"
 	"shunt/runtime/state/affinity"
@@ -87,7 +89,7 @@ func (s *redisServer) state(f plan.OnFailure) *plan.AffinityState {
 	if err := os.WriteFile(file, []byte("unix://"+s.socket+"\n"), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	return &plan.AffinityState{IdleMS: 600_000, Redis: &plan.RedisAffinity{URL: "file:" + file, OnFailure: f}}
+	return &plan.AffinityState{IdleMS: 600_000, Redis: &plan.RedisAffinity{URL: "file:" + file, OnFailure: f, TimeoutMS: 100}}
 }
 
 // TestRedisStopsAndComesBack follows both choices through an outage.
@@ -133,47 +135,89 @@ func TestRedisStopsAndComesBack(t *testing.T) {
 	}
 }
 
-// TestReplicasBindOnce sends first requests of the same sessions to two routers at
-// the same time.
+// sessionsEnv is the number of sessions of TestReplicasBindOnce, 10000 for the full
+// size; without it there are 100.
+const sessionsEnv = "SHUNT_SESSIONS"
+
+func sessionCount(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(sessionsEnv)
+	if text == "" {
+		return 100
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q, want a number", sessionsEnv, text)
+	}
+	return n
+}
+
+// TestReplicasBindOnce sends 64 first requests of each session to two routers at the
+// same time: one engine serves them all, exactly one binding is made, and both
+// routers find it afterwards. Redis has all the time it needs, so that no answer
+// is a late one and every count is exact.
 func TestReplicasBindOnce(t *testing.T) {
 	s := startRedis(t)
-	all := engines(t, 4, nil)
+	all := engines(t, 4, func(o *enginetest.Options) { o.RecordLimit = -1 })
 	b := body(t, all, sessionAware())
+	b.Server.Log.Level = "warn"
 	b.State.Affinity = s.state(plan.FailReject)
+	b.State.Affinity.Redis.TimeoutMS = patience.Milliseconds()
 	routers := [2]*router{serve(t, b), serve(t, b)}
-	const sessions, each = 50, 16
-	var late atomic.Bool // a binding may have been made whose maker did not hear of it
-	for n := range sessions {
-		var wg sync.WaitGroup
-		var engines sync.Map
-		for i := range each {
-			wg.Go(func() {
-				a := routers[i%2].chat(fmt.Sprint("s", n), "hello")
-				// A busy machine may let Redis miss its 100 ms; that is no answer.
-				for end := time.Now().Add(patience); a.code == "state_unavailable" && time.Now().Before(end); {
-					late.Store(true)
-					a = routers[i%2].chat(fmt.Sprint("s", n), "hello")
-				}
-				if a.status != http.StatusOK {
-					t.Errorf("got %+v", a)
-				}
-				engines.Store(a.engine, true)
-			})
+	sessions, each := sessionCount(t), 64
+	const parallel = 4 // sessions at a time
+	bound := make([]string, sessions)
+	var next atomic.Int64
+	var racing sync.WaitGroup
+	for range parallel {
+		racing.Go(func() {
+			for n := int(next.Add(1)) - 1; n < sessions; n = int(next.Add(1)) - 1 {
+				bound[n] = firstRequests(t, routers, fmt.Sprint("s", n), each)
+			}
+		})
+	}
+	racing.Wait()
+	count := func(outcome string) (n float64) {
+		for _, r := range routers {
+			n += r.metric(fmt.Sprintf("shunt_affinity_total{outcome=%q}", outcome))
 		}
-		wg.Wait()
-		bound := 0
-		engines.Range(func(any, any) bool { bound++; return true })
-		if bound != 1 {
-			t.Fatalf("session %d was served by %d engines", n, bound)
+		return n
+	}
+	if v := count("assigned"); v != float64(sessions) {
+		t.Errorf("%v bindings made, want %d", v, sessions)
+	}
+	for _, outcome := range []string{"replaced", "failed", "skipped"} {
+		if v := count(outcome); v != 0 {
+			t.Errorf("%v bindings %s", v, outcome)
 		}
 	}
-	assigned := 0.0
-	for _, r := range routers {
-		assigned += r.metric(`shunt_affinity_total{outcome="assigned"}`)
+	for n, engine := range bound {
+		for _, r := range routers {
+			if a := r.chat(fmt.Sprint("s", n), "hello"); a.engine != engine || a.reason != "session_primary" {
+				t.Fatalf("session %d is bound to %s: got %+v", n, engine, a)
+			}
+		}
 	}
-	if assigned > sessions || assigned < sessions && !late.Load() {
-		t.Errorf("%v bindings made, want %d", assigned, sessions)
+	if v := count("assigned"); v != float64(sessions) {
+		t.Errorf("%v bindings after all, want %d", v, sessions)
 	}
+}
+
+// firstRequests sends the first requests of a session and returns the engine that
+// served them.
+func firstRequests(t *testing.T, routers [2]*router, session string, n int) string {
+	got := make([]answer, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { got[i] = routers[i%2].chat(session, "hello") })
+	}
+	wg.Wait()
+	for _, a := range got {
+		if a.status != http.StatusOK || a.engine == "" || a.engine != got[0].engine {
+			t.Errorf("%s: got %+v beside %+v", session, a, got[0])
+		}
+	}
+	return got[0].engine
 }
 
 // replica is one router's view of engines and of the store.

@@ -225,7 +225,7 @@ func serve(t *testing.T, b *plan.Body) *router {
 	t.Helper()
 	r := &router{
 		t: t, file: filepath.Join(t.TempDir(), "plan.json"), signals: make(chan os.Signal, 1), done: make(chan error, 1),
-		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}, log: new(logBuffer),
+		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 300}}, log: new(logBuffer),
 	}
 	write(t, r.file, b)
 	started := make(chan struct{})

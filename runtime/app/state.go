@@ -467,7 +467,7 @@ func (s *services) bind(a *plan.AffinityState) (*bindings, error) {
 		return nil, err
 	}
 	store, err := affinity.NewRedis(affinity.RedisOptions{
-		URL: url, Idle: ms(a.IdleMS), Reject: a.Redis.OnFailure == plan.FailReject, Log: s.log,
+		URL: url, Idle: ms(a.IdleMS), Reject: a.Redis.OnFailure == plan.FailReject, Timeout: ms(a.Redis.TimeoutMS), Log: s.log,
 	})
 	if err != nil {
 		return nil, err

@@ -269,7 +269,7 @@ func stateful() plan.Body {
 	m.Buckets[0].Groups.PD.Decode.Policy = plan.Policy{Type: plan.SessionAware, SessionAware: &plan.SessionAwareTuning{Fallback: two}}
 	m.Buckets[1].Groups.PD.Decode.Policy = plan.Policy{Type: plan.Sticky, Sticky: &plan.StickyTuning{Fallback: plan.FallbackPolicy{Type: plan.LoadBased}}}
 	b.State.Prefix = &plan.PrefixState{Remote: &plan.RemotePrefix{Endpoint: "http://index:50051", QueryTimeoutMS: 100, MaxInflight: 32}}
-	b.State.Affinity = &plan.AffinityState{IdleMS: 1, Redis: &plan.RedisAffinity{URL: "env:REDIS", OnFailure: plan.FailReject}}
+	b.State.Affinity = &plan.AffinityState{IdleMS: 1, Redis: &plan.RedisAffinity{URL: "env:REDIS", OnFailure: plan.FailReject, TimeoutMS: 100}}
 	return derive(b)
 }
 
@@ -326,6 +326,7 @@ func TestValidateState(t *testing.T) {
 	})
 	f("/idle_ms: 0", func(b *B, _ *plan.Model) { b.State.Affinity.IdleMS = 0 })
 	f("/redis/url: not a reference", func(b *B, _ *plan.Model) { b.State.Affinity.Redis.URL = "redis://x" })
+	f("/redis/timeout_ms: 0", func(b *B, _ *plan.Model) { b.State.Affinity.Redis.TimeoutMS = 0 })
 	f("/on_failure: unknown value", func(b *B, _ *plan.Model) { b.State.Affinity.Redis.OnFailure = "wait" })
 	f("exactly one of path and engine", func(_ *B, m *plan.Model) { m.Tokenizer.Path = "" })
 	f("exactly one of path and engine", func(_ *B, m *plan.Model) { m.Tokenizer.Engine = &plan.EngineTokenizer{} })

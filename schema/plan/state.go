@@ -71,6 +71,8 @@ type RedisAffinity struct {
 	URL string `json:"url"`
 	// OnFailure is what happens to a request when Redis does not answer.
 	OnFailure OnFailure `json:"on_failure"`
+	// TimeoutMS bounds each call, connecting included.
+	TimeoutMS int64 `json:"timeout_ms"`
 }
 
 // OnFailure is what a missing state service does to a request.

@@ -71,6 +71,7 @@ func (v *validator) bindings(at string, a *AffinityState) {
 			v.bad(at+"/redis/url", "not a reference to a secret", "env:NAME or file:PATH")
 		}
 		v.word(at+"/redis/on_failure", string(r.OnFailure), string(FailFallback), string(FailReject))
+		v.span(at+"/redis/timeout_ms", r.TimeoutMS, 1, MaxDurationMS)
 	}
 }
 

