@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -25,7 +26,8 @@ func migrateCommand(s *streams) *cli.Command {
 		Usage:     "make a configuration of the command line of sgl-router",
 		UsageText: "shunt migrate [OPTION]... FILE\n   shunt migrate [OPTION]... -- ARGUMENT...",
 		Description: "Reads how an older router is started: its arguments behind --, or a file that holds them, which is a\n" +
-			"shell script, a Kubernetes manifest, a compose file or a systemd unit; - is standard input. Writes a\n" +
+			"shell script, a Kubernetes manifest, a compose file or a systemd unit; - is standard input. The configuration\n" +
+			"file of the first versions, which had no arguments, is read too. Writes a\n" +
 			"configuration whose comments name the origin of each value, and a report that accounts for every\n" +
 			"argument and every field of the bucket file exactly once:\n\n" +
 			"   carried          in the configuration with the same meaning\n" +
@@ -53,6 +55,7 @@ func migrateCommand(s *streams) *cli.Command {
 			&cli.StringFlag{Name: "tokenizer", Usage: "`PATH` of the tokenizer in place of the older router's, or engine to ask the engines, or none"},
 			&cli.StringFlag{Name: "bucket-config", Usage: "the bucket `FILE`, in place of the one that the command line names"},
 			&cli.StringSliceFlag{Name: "pair", Usage: "`PREFILL=DECODE[=ID]`: the two buckets of one stage that make one bucket"},
+			&cli.StringFlag{Name: "workers", Usage: "the `FILE` of engines, in place of the one that a configuration file of the first versions names"},
 			&cli.StringFlag{Name: "decisions", Usage: "the `FILE` with answers to the open questions"},
 			&cli.StringFlag{Name: "write-decisions", Usage: "write the open questions to `FILE`, as decisions to fill in"},
 			&cli.StringFlag{Name: "kind", Usage: "read FILE as `KIND`: " + kinds()},
@@ -63,12 +66,15 @@ func migrateCommand(s *streams) *cli.Command {
 	}
 }
 
+// configKind is the kind of a configuration file of the first versions.
+const configKind = "config"
+
 func kinds() string {
 	var out []string
 	for _, k := range argv.Kinds() {
 		out = append(out, string(k))
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(append(out, configKind), ", ")
 }
 
 func runMigrate(c *cli.Context, s *streams) error {
@@ -98,20 +104,22 @@ func runMigrate(c *cli.Context, s *streams) error {
 			written = append(written, name)
 		}
 	}
-	in, findings, read, err := invocation(c, s)
+	in, read, err := legacyInput(c, s)
 	if err != nil {
 		return err
 	}
-	if in.Kind == "" || in.Kind == argv.KindShell {
+	if in.invocation.Kind == "" || in.invocation.Kind == argv.KindShell {
 		o.ReadFile = func(name string) ([]byte, error) {
-			read = append(read, name)
+			if err := distinct(written, []string{name}); err != nil {
+				return nil, err
+			}
 			return readBounded(name, argv.MaxBytes)
 		}
 	}
 	if err := distinct(written, append(read, asked...)); err != nil {
 		return err
 	}
-	r := migrate.Migrate(c.Context, in, findings, o)
+	r := in.migrate(c.Context, o)
 	if err := reports.write(r.Report); err != nil {
 		return err
 	}
@@ -165,14 +173,14 @@ func migrateOptions(c *cli.Context) (o migrate.Options, err error) {
 // optionFiles reads the files that options name, and lists them.
 func optionFiles(c *cli.Context, s *streams, o *migrate.Options) (read []string, err error) {
 	args := c.Args().Slice()
-	uses := stdinUses(c, "bucket-config", "decisions")
+	uses := stdinUses(c, "bucket-config", "decisions", "workers")
 	if len(args) > 0 && args[0] == "-" {
 		uses++
 	}
 	if uses > 1 {
 		return nil, wrongUsage("standard input can be read only once")
 	}
-	for name, to := range map[string]*migrate.Document{"bucket-config": &o.Buckets, "decisions": &o.Decisions} {
+	for name, to := range map[string]*migrate.Document{"bucket-config": &o.Buckets, "decisions": &o.Decisions, "workers": &o.Workers} {
 		file := c.String(name)
 		if file == "" {
 			if c.IsSet(name) {
@@ -195,45 +203,73 @@ func optionFiles(c *cli.Context, s *streams, o *migrate.Options) (read []string,
 	return read, nil
 }
 
-// invocation reads the command line of the older router. Read lists the files
-// that it came from.
-func invocation(c *cli.Context, s *streams) (in argv.Invocation, findings diag.List, read []string, err error) {
+// legacy is what a migration starts from: an invocation, or a configuration file
+// of the first versions.
+type legacy struct {
+	invocation argv.Invocation
+	findings   diag.List
+	file       *migrate.Document
+}
+
+func (l *legacy) migrate(ctx context.Context, o migrate.Options) migrate.Result {
+	if l.file != nil {
+		return migrate.MigrateFile(ctx, *l.file, o)
+	}
+	return migrate.Migrate(ctx, l.invocation, l.findings, o)
+}
+
+// legacyInput reads the arguments of the older router, or the file that has them.
+// Read lists the files.
+func legacyInput(c *cli.Context, s *streams) (in *legacy, read []string, err error) {
 	args := c.Args().Slice()
 	if i := slices.Index(args, "--"); i >= 0 {
 		if i > 0 {
-			return in, nil, nil, wrongUsage("give either FILE or -- with the arguments, not both")
+			return nil, nil, wrongUsage("give either FILE or -- with the arguments, not both")
 		}
 		for _, name := range []string{"kind", "container", "var"} {
 			if c.IsSet(name) {
-				return in, nil, nil, wrongUsage("--%s belongs to FILE, and the arguments are given directly", name)
+				return nil, nil, wrongUsage("--%s belongs to FILE, and the arguments are given directly", name)
 			}
 		}
-		return argv.FromArgs(args[1:]), nil, nil, nil
+		return &legacy{invocation: argv.FromArgs(args[1:])}, nil, nil
 	}
 	if len(args) != 1 {
-		return in, nil, nil, wrongUsage("migrate needs one FILE, or -- and the arguments of the older router; see shunt migrate --help")
+		return nil, nil, wrongUsage("migrate needs one FILE, or -- and the arguments of the older router; see shunt migrate --help")
 	}
-	o := argv.Options{Kind: argv.Kind(c.String("kind")), Container: c.String("container"), Vars: make(map[string]string)}
-	if o.Kind != argv.KindAuto && !slices.Contains(argv.Kinds(), o.Kind) {
-		return in, nil, nil, wrongUsage("--kind %q is not one of %s", o.Kind, kinds())
-	}
-	for _, word := range c.StringSlice("var") {
-		name, value, ok := strings.Cut(word, "=")
-		if !ok || name == "" {
-			return in, nil, nil, wrongUsage("--var %q is not NAME=VALUE", word)
-		}
-		o.Vars[name] = value
+	o, err := invocationOptions(c)
+	if err != nil {
+		return nil, nil, err
 	}
 	name := args[0]
 	data, err := readArgument(s, name, argv.MaxBytes)
 	if err != nil {
-		return in, nil, nil, err
+		return nil, nil, err
 	}
 	if name == "-" {
 		name = "stdin"
 	}
-	in, findings = argv.Read(name, data, o)
-	return in, findings, []string{args[0]}, nil
+	if o.Kind == configKind || o.Kind == argv.KindAuto && migrate.IsConfigFile(data) {
+		return &legacy{file: &migrate.Document{Name: name, Data: data}}, args, nil
+	}
+	in = new(legacy)
+	in.invocation, in.findings = argv.Read(name, data, o)
+	return in, args, nil
+}
+
+// invocationOptions reads the options about FILE.
+func invocationOptions(c *cli.Context) (o argv.Options, err error) {
+	o = argv.Options{Kind: argv.Kind(c.String("kind")), Container: c.String("container"), Vars: make(map[string]string)}
+	if o.Kind != argv.KindAuto && o.Kind != configKind && !slices.Contains(argv.Kinds(), o.Kind) {
+		return o, wrongUsage("--kind %q is not one of %s", o.Kind, kinds())
+	}
+	for _, word := range c.StringSlice("var") {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || name == "" {
+			return o, wrongUsage("--var %q is not NAME=VALUE", word)
+		}
+		o.Vars[name] = value
+	}
+	return o, nil
 }
 
 // migrationReports is where the report goes.

@@ -225,7 +225,7 @@ func (m *migration) take(b *bucketfile.Bucket) {
 		out.groups = append(out.groups, m.group(g.stage, g.Group))
 		if s := m.spec(g.Origin); s != nil {
 			out.before = append(out.before, place{string(s.Stage), s.Rank.Value, s.ID.Value})
-			m.ofSpec(s, b, fmt.Sprintf("/models/0/buckets/%d%s", len(m.buckets), groupPath(g.stage)))
+			m.ofSpec(s, b, fmt.Sprintf("%s/buckets/%d%s", m.at, len(m.buckets), groupPath(g.stage)))
 		}
 	}
 	m.buckets = append(m.buckets, out)
@@ -350,7 +350,7 @@ func (m *migration) settings() {
 		{"tps_slo", m.file.TPSSLO, func(b bucket) bool { return b.tps.set }},
 	}
 	for _, mode := range modes {
-		pointer := "/models/0/" + mode.field
+		pointer := m.at + "/" + mode.field
 		switch {
 		case mode.v != nil:
 			from := m.from(mode.v.Origins)
@@ -376,12 +376,12 @@ func (m *migration) writeBuckets() {
 		}
 	}
 	if needs[false] {
-		m.writePolicy("/models/0/defaults/policy", false, nil)
+		m.writePolicy(m.at+"/defaults/policy", false, nil)
 	}
 	if needs[true] {
-		m.writePolicy("/models/0/defaults/decode_policy", true, nil)
+		m.writePolicy(m.at+"/defaults/decode_policy", true, nil)
 	}
-	const list = "/models/0/buckets"
+	list := m.at + "/buckets"
 	m.root.at(list).kind = listNode
 	for _, name := range []string{"bucket-config", "reorg-config"} {
 		if m.line.Has(name) {
@@ -391,7 +391,7 @@ func (m *migration) writeBuckets() {
 		}
 	}
 	for i := range m.buckets {
-		m.writeBucket(fmt.Sprintf("/models/0/buckets/%d", i), &m.buckets[i])
+		m.writeBucket(fmt.Sprintf("%s/buckets/%d", m.at, i), &m.buckets[i])
 	}
 	m.swaps()
 }

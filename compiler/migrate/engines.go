@@ -342,7 +342,7 @@ func (m *migration) kindOf() {
 
 // writeEngines writes the list of engines.
 func (m *migration) writeEngines() {
-	const at = "/models/0/discovery/static/engines"
+	at := m.at + "/discovery/static/engines"
 	list := m.root.at(at)
 	list.kind = listNode
 	for i, e := range m.engines {

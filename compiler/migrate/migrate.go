@@ -43,6 +43,9 @@ type Options struct {
 	// ReadFile reads the bucket file that the command line names when the input
 	// does not hold it. Nil reads no files.
 	ReadFile func(name string) ([]byte, error)
+	// Workers is the file of engines that a configuration file of the first
+	// versions names. Without data it is read by ReadFile.
+	Workers Document
 	// Decisions is the decisions file, and Pairs are further decisions.
 	Decisions Document
 	Pairs     []bucketfile.Pair
@@ -95,6 +98,8 @@ type migration struct {
 	byElement map[int]*Line
 	absent    map[string]*Line
 	root      *node
+	// at is the pointer of the model.
+	at string
 	// origins has the lines that a value comes from by its pointer.
 	origins map[string]*Line
 	// engines are those that are known, and kind is plain or pd, or empty while
@@ -116,12 +121,14 @@ type migration struct {
 	level   string
 	// named says that the invocation stands in something with a name.
 	named bool
+	// fromFile says that there is no command line.
+	fromFile bool
 }
 
 // newMigration parses the command line and makes a line of each argument.
 func newMigration(in argv.Invocation, o Options) *migration {
 	m := &migration{
-		options: o, line: flags.Parse(in.Args), root: &node{},
+		options: o, line: flags.Parse(in.Args), root: &node{}, at: "/models/0",
 		report: &Report{Program: in.Program, Container: in.Container, elements: len(in.Args)},
 		given:  make(map[string][]*Line), byElement: make(map[int]*Line), absent: make(map[string]*Line), origins: make(map[string]*Line),
 		fields: make(map[string]*Line), decisions: make(map[string]*Line),
@@ -130,16 +137,22 @@ func newMigration(in argv.Invocation, o Options) *migration {
 	m.report.Findings = append(m.report.Findings, m.line.Findings...)
 	for i := range m.line.Given {
 		g := &m.line.Given[i]
-		l := &Line{Source: m.written(g), Pos: m.line.Pos(g), Elements: g.Elements, Findings: g.Findings}
+		l := &Line{Source: m.written(g), Pos: m.line.Pos(g), Elements: g.Elements}
 		m.report.Lines = append(m.report.Lines, l)
-		for _, e := range g.Elements {
-			m.byElement[e] = l
-		}
-		if g.Flag != nil {
-			m.given[g.Name] = append(m.given[g.Name], l)
-		}
+		m.account(g, l)
 	}
 	return m
+}
+
+// account makes a line that of an argument.
+func (m *migration) account(g *flags.Given, l *Line) {
+	l.Findings = append(l.Findings, g.Findings...)
+	for _, e := range g.Elements {
+		m.byElement[e] = l
+	}
+	if g.Flag != nil {
+		m.given[g.Name] = append(m.given[g.Name], l)
+	}
 }
 
 // maxSource bounds what a line of the report quotes.
@@ -355,6 +368,9 @@ func (m *migration) marks() {
 // heading is the comment at the top of the file.
 func (m *migration) heading(fine bool) []string {
 	from := "the command line of an older router"
+	if m.fromFile {
+		from = "the configuration file of an older router"
+	}
 	if m.named {
 		from += " in " + m.report.Container
 	}

@@ -288,3 +288,35 @@ func TestSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryCode has a way to each code of the migration.
+func TestEveryCode(t *testing.T) {
+	twice := migrate.Options{Decisions: migrate.Document{Name: "d.yaml", Data: []byte("version: 1\nengines:\n" +
+		"  - {url: \"http://a:1\", id: X, role: plain}\n  - {url: \"http://b:1\", id: X, role: plain}\n")}, Roles: []migrate.RoleAnswer{}}
+	cases := map[diag.Code]struct {
+		line    string
+		options migrate.Options
+	}{
+		diag.LegacyUnknown:      {whole + "--no-such", migrate.Options{}},
+		diag.LegacyOtherVersion: {whole + "--enable-retry", migrate.Options{}},
+		diag.LegacySyntax:       {whole + "-x", migrate.Options{}},
+		diag.LegacyValue:        {whole + "--port x", migrate.Options{}},
+		diag.LegacyMissing:      {"", migrate.Options{}},
+		diag.LegacyConflict:     {whole + "--fuse random", migrate.Options{}},
+		diag.LegacyDropped:      {whole + "--fuse random", migrate.Options{}},
+		diag.LegacyNoEquivalent: {whole + "--request-timeout-secs 0", migrate.Options{}},
+		diag.LegacyDecision:     {whole, migrate.Options{Roles: []migrate.RoleAnswer{}}},
+		diag.LegacyAdvice:       {"--model-id m", migrate.Options{}},
+		diag.LegacyInvalid:      {whole, twice},
+	}
+	for _, e := range diag.Table() {
+		if e.Code < "SH0600" || e.Code >= "SH0650" || e.Code == diag.LegacyOpen { // TestOpenValue
+			continue
+		}
+		c, ok := cases[e.Code]
+		r := run(t, c.line, c.options)
+		if !ok || !slices.ContainsFunc(r.Report.All(), func(f diag.Finding) bool { return f.Code == e.Code }) {
+			t.Errorf("%s is not in\n%s", e.Code, report(t, r))
+		}
+	}
+}

@@ -13,7 +13,7 @@ func (m *migration) model() {
 	if v := m.line.Value("model-id"); v != nil {
 		l := m.source("model-id")
 		if plan.Printable(v.Text) {
-			m.put("/models/0/id", text(v.Text), l)
+			m.put(m.at+"/id", text(v.Text), l)
 		} else {
 			l.find(diag.LegacyNoEquivalent, "the model id has characters that do not print", "name the model with characters that print")
 		}
@@ -56,7 +56,7 @@ func (m *migration) tokenizer() {
 		}
 		m.tokenizerFile(name, path, forward, off)
 	case m.needsTokens():
-		m.put("/models/0/tokenizer/engine", &node{}, path)
+		m.put(m.at+"/tokenizer/engine", &node{}, path)
 		path.change(Tokenization, "tokenizers are not downloaded, so the engines are asked for the tokens of a prompt; download %q and say --tokenizer PATH to tokenize in the router", name)
 		if off {
 			forward.note("ids of the engines are not forwarded in any case")
@@ -85,9 +85,9 @@ func (m *migration) tokenizerFile(name string, path, forward *Line, off bool) {
 		path.find(diag.LegacyNoEquivalent, "the path of the tokenizer has characters that do not print, or none", "name a folder with a tokenizer.json")
 		return
 	}
-	m.put("/models/0/tokenizer/path", text(name), path)
+	m.put(m.at+"/tokenizer/path", text(name), path)
 	if off {
-		m.put("/models/0/tokenizer/forward_input_ids", boolean(false), forward)
+		m.put(m.at+"/tokenizer/forward_input_ids", boolean(false), forward)
 	} else {
 		forward.note(sameDefault)
 	}
@@ -101,7 +101,7 @@ func isFile(name string) bool {
 
 // sampling writes what requests may choose.
 func (m *migration) sampling() {
-	const at = "/models/0/sampling"
+	at := m.at + "/sampling"
 	params, mode := m.source("override-sampling-params"), m.source("sampling-param-conflict")
 	if !m.line.Has("override-sampling-params") {
 		params.note("requests keep their parameters")
@@ -130,7 +130,7 @@ func (m *migration) sampling() {
 // breaker writes when an engine is left alone. Without arguments the engines of
 // the older router had the same breaker as those of a configuration.
 func (m *migration) breaker() {
-	const at = "/models/0/breaker"
+	at := m.at + "/breaker"
 	threshold, pause := m.source("cb-threshold"), m.source("cb-cool-down-secs")
 	if !m.line.Has("cb-threshold") {
 		threshold.note("an engine had the default breaker, 3 failures and 30 s, and has it still")

@@ -29,9 +29,9 @@ func (m *migration) policies() {
 		m.writeBuckets()
 		return
 	}
-	m.writePolicy("/models/0/defaults/policy", false, nil)
+	m.writePolicy(m.at+"/defaults/policy", false, nil)
 	if m.kind == pd {
-		m.writePolicy("/models/0/defaults/decode_policy", true, nil)
+		m.writePolicy(m.at+"/defaults/decode_policy", true, nil)
 	}
 }
 

@@ -128,14 +128,14 @@ func (m *migration) count(name, pointer string, most uint64, make func(uint64) *
 func (m *migration) affinity(header, field, idle, sweep string) {
 	l := m.source(header)
 	switch v := m.line.Value(header); {
-	case !m.line.Has(header) && m.stood(header, "/models/0/affinity/"+field):
+	case !m.line.Has(header) && m.stood(header, m.at+"/affinity/"+field):
 		m.forget(header)
 	case !m.line.Has(header):
 		l.note(sameDefault)
 	case v != nil && len(v.Text) > 256:
 		l.find(diag.LegacyNoEquivalent, "the name of the header is longer than 256 characters", "choose a shorter header")
 	case v != nil:
-		m.put("/models/0/affinity/"+field, text(v.Text), l)
+		m.put(m.at+"/affinity/"+field, text(v.Text), l)
 	}
 	m.count(idle, "/state/affinity/idle", maxSeconds, duration)
 	m.count(sweep, "/state/affinity/sweep", maxSeconds, duration)

@@ -1,0 +1,116 @@
+package migrate_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"shunt/compiler/migrate"
+)
+
+const firstConfig = `server: {host: 0.0.0.0, port: 8090}
+observability: {log_level: info, log_format: json}
+models:
+  - id: a
+    tokenizer_path: /models/a
+    policy: power_of_two
+    circuit_breaker: {cool_down_secs: 9}
+  - id: b
+    tokenizer_path: org/b
+discovery:
+  backend: static_file
+  static_file: {path: workers.toml, poll_interval_ms: 1000}
+proxy: {request_timeout_secs: 60}
+active_load: {stale_request_timeout_secs: 300}
+`
+
+const firstWorkers = `[[workers]]
+id = "w1"
+url = "http://w1:1/"
+mode = "plain"
+model_ids = ["a"]
+[[workers]]
+id = "p"
+url = "http://p:1"
+mode = "prefill"
+bootstrap_port = 8998
+model_ids = ["b"]
+[[workers]]
+id = "d"
+url = "http://d:1"
+mode = "decode"
+model_ids = ["b"]
+`
+
+// first migrates a configuration file of the first versions.
+func first(t *testing.T, config, workers string, o migrate.Options) migrate.Result {
+	t.Helper()
+	o.ReadFile = func(name string) ([]byte, error) {
+		if workers == "" {
+			return nil, os.ErrNotExist
+		}
+		return []byte(workers), nil
+	}
+	if !migrate.IsConfigFile([]byte(config)) {
+		t.Error("the file is not recognised")
+	}
+	r := migrate.MigrateFile(t.Context(), migrate.Document{Name: "c.yaml", Data: []byte(config)}, o)
+	if err := r.Report.Complete(); err != nil {
+		t.Error(err)
+	}
+	for _, f := range r.Report.All() {
+		if f.Code == "SH0004" {
+			t.Error(f)
+		}
+	}
+	return r
+}
+
+func TestConfigFile(t *testing.T) {
+	r := first(t, firstConfig, firstWorkers, migrate.Options{})
+	for _, want := range []string{
+		"# Made by shunt migrate of the configuration file of an older router.",
+		`  listen: "0.0.0.0:8090" # /server/host "0.0.0.0" (c.yaml:1:16), /server/port 8090 (c.yaml:1:31)`,
+		"  request_timeout: 60s # ", "  stale_timeout: 300s # ", "    format: json # ",
+		"  - id: a # ", `      path: "/models/a" # `, "      cool_down: 9s # ", "        type: power_of_two # ",
+		"          - id: w1 # /workers/0/id", `            url: "http://w1:1"`, "            bootstrap_port: 8998",
+		"  - id: b # ", "        type: round_robin", "      decode_policy:",
+	} {
+		if want = strings.ReplaceAll(want, ` "0.0.0.0" (`, " ("); !strings.Contains(string(r.Config), strings.ReplaceAll(want, " 8090 (", " (")) {
+			t.Errorf("no %q in\n%s%s", want, r.Config, report(t, r))
+		}
+	}
+	if l := lineOf(r.Report, "/discovery/static_file/path"); l.Outcome != migrate.Changed {
+		t.Errorf("got %+v", l)
+	}
+}
+
+func TestConfigFileRefused(t *testing.T) {
+	f := func(from, to, workers, want string) {
+		t.Helper()
+		r := first(t, strings.Replace(firstConfig, from, to, 1), workers, migrate.Options{})
+		if got := report(t, r); r.Config != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: no %q in\n%s%s", to, want, r.Config, got)
+		}
+	}
+	f("policy: power_of_two", "policy: cache_aware_zmq\n    cache_aware: {cache_threshold: 0.4}", firstWorkers, "removed in favour of cache_aware")
+	f("policy: power_of_two", "policy: cache_aware_zmq\n    cache_aware: {cache_threshold: 0.4}", firstWorkers, "SH0602")
+	f("", "", "", "name it with --workers FILE")
+	f("", "", strings.Replace(firstWorkers, "plain", "heavy", 1), "heavy")
+	f("port: 8090", "port: 80900", firstWorkers, "80900")
+	f("backend: static_file", "backend: k8s\n  k8s: {namespace: n, label_selector: a=b}", firstWorkers, "list them under engines")
+	f("request_timeout_secs: 60", "request_timeout_secs: 0", firstWorkers, "ends every request at once")
+}
+
+// TestConfigFileOfKubernetes takes the engines from the decisions file.
+func TestConfigFileOfKubernetes(t *testing.T) {
+	config := `server: {host: 127.0.0.1, port: 30000}
+models: [{id: a, tokenizer_path: /t}]
+discovery: {backend: k8s, k8s: {namespace: n, label_selector: a=b}}
+`
+	config = strings.Replace(config, "models: [", "models:\n  [", 1)
+	r := first(t, config, "", migrate.Options{Decisions: migrate.Document{Name: "d.yaml", Data: []byte("version: 1\nengines: [{url: \"http://e\", role: plain}]\n")}})
+	if r.Config == nil || !strings.Contains(string(r.Config), `- id: "http://e" # decision (d.yaml:2:11)`) {
+		t.Errorf("got %s%s", r.Config, report(t, r))
+	}
+}
