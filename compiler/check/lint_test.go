@@ -46,6 +46,9 @@ const byZone = "  - {id: a, groups: {pd: {prefill: {}, decode: {}, match_labels:
 func bucketCases() map[diag.Code][]lintCase {
 	const first, second = "groups: {plain: {worker_ids: [A]}}", "groups: {plain: {worker_ids: [B]}}"
 	limited := func(kv string) string { return "groups: {plain: {policy: {type: random, admission: {" + kv + "}}}}" }
+	limitedDefault := func(b string) string {
+		return model("", "  defaults: {policy: {type: power_of_two, admission: {max_inflight_requests: 4}}}", b)
+	}
 	return map[diag.Code][]lintCase{
 		diag.OneTokenOverlap: {
 			{"end and begin", plain(buckets("id: a, limits: {max: 10}, "+all, "id: b, limits: {min: 10}, "+all)),
@@ -77,6 +80,12 @@ func bucketCases() map[diag.Code][]lintCase {
 				plain(buckets("id: a, limits: {max: 9}, groups: {plain: {worker_ids: [A], policy: {type: random, admission: {max_running_requests: 4}}}}", "id: b, "+second)), nil},
 			{"other requests", plain(buckets("id: a, limits: {max: 9}, "+limited("max_running_requests: 4"), "id: b, limits: {min: 8}, "+all)),
 				plain(buckets("id: a, limits: {max: 9}, "+limited("max_running_requests: 4"), "id: b, limits: {min: 10}, "+all)), nil},
+		},
+		diag.LostLimits: {
+			{"a policy without limits", limitedDefault(buckets("id: a, limits: {max: 9}, "+all, "id: b, groups: {plain: {policy: {type: random}}}")),
+				limitedDefault(buckets("id: a, limits: {max: 9}, "+all, "id: b, "+limited("max_inflight_requests: 5"))), nil},
+			{"admission that says so", limitedDefault(buckets("id: a, limits: {max: 9}, "+all, "id: b, groups: {plain: {policy: {type: load_based}}}")),
+				limitedDefault(buckets("id: a, limits: {max: 9}, "+all, "id: b, groups: {plain: {policy: {type: load_based, admission: {}}}}")), nil},
 		},
 		diag.OneRequestLimit: {{"limit below the context", plain(buckets("id: a, max_context_tokens: 100, " + limited("max_kv_tokens: 99"))),
 			plain(buckets("id: a, max_context_tokens: 100, " + limited("max_kv_tokens: 100"))), nil}},
@@ -149,6 +158,10 @@ func headerCases() map[diag.Code][]lintCase {
 
 func engineCases() map[diag.Code][]lintCase {
 	const a, b, none = "labels: {zone: a}", "labels: {zone: b}", "labels: {}"
+	ports := func(p1, p2 string) string {
+		text := pairs(a+", bootstrap_port: "+p1, a+", bootstrap_port: "+p2, a, a, byZone)
+		return strings.NewReplacer("//p1", "//p1:1", "//p2", "//p2:2", "//d1", "//d1:1", "//d2", "//d2:2").Replace(text)
+	}
 	return map[diag.Code][]lintCase{
 		diag.UnpairedEngine: {
 			{"no partner", pairs(a, b, a, a, byZone), pairs(a, b, a, b, byZone), nil},
@@ -163,14 +176,20 @@ func engineCases() map[diag.Code][]lintCase {
 		diag.PartialBootstrap: {{"one without", pairs(a+", bootstrap_port: 1", a, a, a, byZone), pairs(a+", bootstrap_port: 1", a+", bootstrap_port: 1", a, a, byZone), nil}},
 		diag.MixedSchemes:     {{"one http", hosts("", "https://a", "http://b"), hosts("", "https://a", "https://b"), nil}},
 		diag.MixedLoopback: {
-			{"localhost", hosts("", "http://localhost:1", "http://b"), hosts("", "http://localhost:1", "http://127.0.0.2:2"), nil},
-			{"IPv6", hosts("", "http://[::1]:1", "http://b"), hosts("", "http://[fd00::1]:1", "http://b"), nil},
+			{"localhost", hosts("", "http://localhost:1", "http://b:1"), hosts("", "http://localhost:1", "http://127.0.0.2:2"), nil},
+			{"IPv6", hosts("", "http://[::1]:1", "http://b:1"), hosts("", "http://[fd00::1]:1", "http://b:1"), nil},
 		},
 		diag.UnspecifiedHost: {{"IPv4", hosts("", "http://0.0.0.0:1"), hosts("", "http://10.0.0.0:1"), nil}, {"IPv6", hosts("", "http://[::]:1"), hosts("", "http://[::1]:1"), nil}},
 		diag.OwnAddress: {
 			{"default address", hosts("", "http://127.0.0.1:30000"), hosts("", "http://127.0.0.1:30002"), nil},
 			{"every address", hosts(`listen: ":80"`, "http://localhost"), hosts(`listen: ":80"`, "https://localhost"), nil},
 			{"one address", hosts(`listen: "10.0.0.1:80"`, "http://10.0.0.1"), hosts(`listen: "10.0.0.1:80"`, "http://10.0.0.2"), nil},
+		},
+		diag.MissingPort: {{"one without", hosts("", "http://a:30000", "http://b"), hosts("", "http://a:80", "http://b"), nil}},
+		diag.BootstrapClash: {
+			{"two engines", strings.ReplaceAll(ports("9", "9"), "p2", "p1"), ports("9", "9"), nil},
+			{"the port of requests", strings.ReplaceAll(ports("9", "1"), "p2", "p1"), strings.ReplaceAll(ports("9", "8"), "p2", "p1"), nil},
+			{"loopback", strings.NewReplacer("p1", "10.0.0.1", "p2", "10.0.0.1").Replace(ports("9", "9")), strings.NewReplacer("p1", "127.0.0.1", "p2", "127.0.0.1", "//d", "//127.0.0.1").Replace(ports("9", "9")), nil},
 		},
 		diag.CaseOnly: {
 			{"engines", strings.NewReplacer("id: B", "id: a").Replace(plain(buckets("id: x, " + all))), plain(buckets("id: x, " + all)), nil},
@@ -187,10 +206,14 @@ func serverCases() map[diag.Code][]lintCase {
 	bound := func(s, affinity string) string {
 		return model("server: {"+s+"}\nstate: {affinity: {"+affinity+"}}", "  affinity: {session_id_header: x}", buckets("id: a, groups: {plain: {policy: {type: session_aware}}}"))
 	}
+	load := func(s string) string { return "state: {load: {" + s + "}}\n" + server("") }
 	lookup := func(timeout string) string {
 		return model("state: {prefix: {remote: {endpoint: \"http://i:1\", query_timeout: "+timeout+"}}}", "  tokenizer: {path: t}", buckets("id: a, groups: {plain: {policy: {type: cache_aware}}}"))
 	}
 	return map[diag.Code][]lintCase{
+		diag.NoDrainDelay:    {{"public", server(`listen: ":1", drain_delay: 0s`), server(`listen: "127.0.0.1:1", drain_delay: 0s`), nil}},
+		diag.BusyPolls:       {{"too often", load("poll_interval: 99ms"), load("poll_interval: 100ms"), nil}},
+		diag.OldLoad:         {{"too long", load("freshness: 61s"), load("freshness: 60s"), nil}},
 		diag.LongDrain:       {{"longer than a request", server("drain_timeout: 601s"), server("drain_timeout: 600s"), nil}},
 		diag.QuickBreaker:    {{"one", breaker("", "threshold: 1"), breaker("", "threshold: 2"), nil}},
 		diag.ShortCoolDown:   {{"shorter", breaker("", "cool_down: 4s"), breaker("", "cool_down: 5s"), nil}, {"written", breaker("connect_timeout: 40s", "cool_down: 30s"), breaker("connect_timeout: 30s", "cool_down: 30s"), nil}},
@@ -213,7 +236,7 @@ func TestLint(t *testing.T) {
 	}
 	n := 0
 	for _, e := range diag.Table() {
-		if e.Code < diag.OneTokenOverlap || e.Code > diag.ZeroRange {
+		if e.Code < diag.OneTokenOverlap || e.Code > diag.NoDrainDelay {
 			continue
 		}
 		n++

@@ -4,15 +4,19 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"shunt/compiler/config"
 	"shunt/compiler/diag"
+	"shunt/schema/plan"
 )
 
 // host is where the URL of an engine leads.
 type host struct {
 	https bool
+	// bare says that the URL names no port.
+	bare bool
 	// name is in lower case and without brackets.
 	name, port string
 	ip         net.IP
@@ -20,12 +24,16 @@ type host struct {
 
 // hostOf reads the URL of an engine, and is false for one that is a mistake.
 func hostOf(raw string) (host, bool) {
+	if _, err := plan.NormalizeURL(raw); err != nil {
+		return host{}, false
+	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
+	if err != nil {
 		return host{}, false
 	}
 	h := host{https: strings.EqualFold(u.Scheme, "https"), name: strings.ToLower(u.Hostname()), port: u.Port()}
 	if h.port == "" {
+		h.bare = true
 		h.port = "80"
 		if h.https {
 			h.port = "443"
@@ -130,4 +138,59 @@ func own(h host, listen string) bool {
 		return h.name == name || h.name == "localhost" || name == "localhost" && h.loopback()
 	}
 	return h.name == name
+}
+
+// rulePorts warns about ports that were forgotten, and about bootstrap ports that
+// two processes of a host need.
+func rulePorts(r *rules) {
+	// The path of the engine that has a port of a host, for requests and for
+	// bootstraps. Engines on loopback are mostly simulated, and have no such ports.
+	serving, meeting := make(map[[2]string]string), make(map[[2]string]string)
+	for i := range r.models {
+		m := &r.models[i]
+		with := slices.IndexFunc(m.engines, func(e config.Engine) bool {
+			h, ok := hostOf(e.URL)
+			return ok && h.port != "80" && h.port != "443"
+		})
+		bare := several{}
+		for e := range m.engines {
+			h, ok := hostOf(m.engines[e].URL)
+			path := m.engineAt(e)
+			if !ok || !r.intact(path) {
+				continue
+			}
+			if with >= 0 && h.bare && bare.next() {
+				f := r.add(diag.MissingPort, path+"/url", fmt.Sprintf("the URL of engine %q has no port, and that of engine %q has one", m.engines[e].ID, m.engines[with].ID))
+				f.Hint = fmt.Sprintf("write the port; without one it is %s", h.port)
+				r.also(f, m.engineAt(with)+"/url", "the other URL is here")
+			}
+			if !h.loopback() {
+				serving[[2]string{h.name, h.port}] = path
+			}
+		}
+		bare.finish(r, "engine")
+	}
+	for i := range r.models {
+		m := &r.models[i]
+		clashes := several{}
+		for e := range m.engines {
+			h, ok := hostOf(m.engines[e].URL)
+			port, path := m.engines[e].BootstrapPort, m.engineAt(e)
+			if !ok || h.loopback() || port == nil || !r.intact(path) {
+				continue
+			}
+			key := [2]string{h.name, fmt.Sprint(*port)}
+			other, taken := meeting[key]
+			if !taken {
+				meeting[key] = path
+				other, taken = serving[key]
+			}
+			if taken && clashes.next() {
+				f := r.add(diag.BootstrapClash, path+"/bootstrap_port", fmt.Sprintf("port %d of host %s is taken by another engine or another use", *port, h.name))
+				f.Hint = "give each prefill engine of a host a bootstrap port of its own"
+				r.also(f, other, "it is taken here")
+			}
+		}
+		clashes.finish(r, "port")
+	}
 }

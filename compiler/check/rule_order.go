@@ -81,6 +81,49 @@ func ruleRankOverruled(r *rules) {
 	}
 }
 
+// ruleLostLimits warns about a group whose policy has no limits and replaces a
+// default that has some.
+func ruleLostLimits(r *rules) {
+	for i := range r.models {
+		m := &r.models[i]
+		lost := several{}
+		main, decode, _ := m.uses()
+		for j := range m.groups {
+			g := &m.groups[j]
+			def := m.Defaults.For(string(g.stage))
+			if g.stage == plan.Decode && !decode || g.stage != plan.Decode && !main {
+				continue // reported as a default that no group uses
+			}
+			if g.Policy == nil || def == nil || len(limits(g.Policy)) > 0 || !r.intact(g.at+"/policy") || r.tree.Node(g.at+"/policy/admission") != nil {
+				continue
+			}
+			names := limits(def)
+			if len(names) == 0 || !lost.next() {
+				continue
+			}
+			r.lost[g.at] = true
+			path := m.at + "/defaults/policy"
+			if g.stage == plan.Decode {
+				path = m.at + "/defaults/decode_policy"
+			}
+			f := r.addKey(diag.LostLimits, g.at+"/policy", fmt.Sprintf("this policy replaces the default with its %s and has no limits", series(names)))
+			f.Hint = "repeat the limits here; admission: {max_inflight_requests: N} is one that always holds"
+			r.also(f, path+"/admission", "the limits of the default are here")
+		}
+		lost.finish(r, "group")
+	}
+}
+
+// limits lists the names of the limits of a policy.
+func limits(p *config.Policy) (names []string) {
+	for _, l := range p.Admission.Limits() {
+		if l.Value != nil {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
 // ruleLimitBypassed warns about a group without limits that has an engine of an
 // earlier bucket's group with limits: what that one refuses goes to this one.
 func ruleLimitBypassed(r *rules) {
@@ -105,7 +148,7 @@ func ruleLimitBypassed(r *rules) {
 					first := limiting[e]
 					return first != nil && low <= m.capacity(first.bucket)
 				})
-				if i >= 0 && !r.shadowed[m.bucketAt(g.bucket)] && bypassed.next() {
+				if i >= 0 && !r.shadowed[m.bucketAt(g.bucket)] && !r.lost[g.at] && bypassed.next() {
 					r.bypassed(m, limiting[g.members.engines[i]], g, m.engines[g.members.engines[i]].ID)
 				}
 			}

@@ -27,9 +27,14 @@ func (r *rules) exceeds(code diag.Code, long, short durationAt, why, hint string
 	}
 }
 
-// ruleDrain warns about a drain that outlasts every request.
+// ruleDrain warns about a drain that outlasts every request, and tells of one that
+// does not wait for load balancers.
 func ruleDrain(r *rules) {
 	s := &r.cfg.Server
+	if d := s.DrainDelay; d != nil && d.MS() == 0 && s.Listen != nil && plan.CheckListen(*s.Listen) == nil && !plan.IsLoopback(*s.Listen) && r.intact("/server/drain_delay") {
+		r.add(diag.NoDrainDelay, "/server/drain_delay", fmt.Sprintf("requests are refused as soon as the router is told to stop, while load balancers still send some (drain_delay %s)", *d)).
+			Hint = fmt.Sprintf("the default is %s", words(config.DefaultDrainDelayMS))
+	}
 	if s.DrainTimeout == nil {
 		return // a default that is too long does no harm
 	}
@@ -130,5 +135,25 @@ func ruleLookup(r *rules) {
 	if p.Remote.QueryTimeout.MS() >= slowLookupMS && r.intact(path) {
 		r.add(diag.SlowLookup, path, fmt.Sprintf("every request waits up to %s while the index is silent", *p.Remote.QueryTimeout)).
 			Hint = fmt.Sprintf("the default is %dms", config.DefaultQueryTimeoutMS)
+	}
+}
+
+// Bounds of the times of load reports in milliseconds.
+const (
+	busyPollMS = 100
+	oldLoadMS  = 60_000
+)
+
+// ruleLoadTimes warns about polls that are too frequent and reports that count
+// for too long.
+func ruleLoadTimes(r *rules) {
+	l := &r.cfg.State.Load
+	if p := l.PollInterval; p != nil && p.MS() > 0 && p.MS() < busyPollMS && r.intact("/state/load/poll_interval") {
+		r.add(diag.BusyPolls, "/state/load/poll_interval", fmt.Sprintf("each router asks each engine %d times a second", 1000/p.MS())).
+			Hint = fmt.Sprintf("the default is %s", words(config.DefaultPollIntervalMS))
+	}
+	if f := l.Freshness; f != nil && f.MS() > oldLoadMS && f.MS() <= plan.MaxDurationMS && r.intact("/state/load/freshness") {
+		r.add(diag.OldLoad, "/state/load/freshness", fmt.Sprintf("load counts for %s after it was reported", *f)).
+			Hint = fmt.Sprintf("the default is %s", words(config.DefaultFreshnessMS))
 	}
 }

@@ -126,7 +126,7 @@ func ruleEmptySections(r *rules) {
 		empty := several{}
 		check := func(path, what string) {
 			n := r.tree.Node(path)
-			if n == nil || n.Kind != source.Struct || len(n.Fields) > 0 || !empty.next() {
+			if n == nil || len(n.Fields)+len(n.Elems) > 0 || n.Kind != source.Struct && n.Kind != source.List || !empty.next() {
 				return
 			}
 			r.addKey(diag.EmptySection, path, fmt.Sprintf("%s is empty, so it %s", path[strings.LastIndexByte(path, '/')+1:], what)).
@@ -134,6 +134,7 @@ func ruleEmptySections(r *rules) {
 		}
 		for b := range m.buckets() {
 			check(m.bucketAt(b)+"/limits", "takes inputs of any length")
+			check(m.bucketAt(b)+"/groups/pd/match_labels", "keeps no engines apart")
 		}
 		for j := range m.groups {
 			check(m.groups[j].at+"/labels", "selects every engine")

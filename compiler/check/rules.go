@@ -36,11 +36,11 @@ func allRules() []func(*rules) {
 		ruleAddresses, ruleServerRanges, ruleTimeoutOrder,
 		ruleStateServices, ruleTokenizer, ruleEngineKind, ruleEvents, ruleSampling, ruleUnread, ruleCacheSignal, ruleTargets, rulePolling,
 		ruleLengthGaps, rulePeakGaps, ruleShadowed, ruleReach, rulePairs, rulePairLabels, ruleAdmission,
-		ruleRanges, ruleOneTokenOverlap, ruleOrder, ruleRankOverruled, ruleLimitBypassed,
+		ruleRanges, ruleOneTokenOverlap, ruleOrder, ruleRankOverruled, ruleLostLimits, ruleLimitBypassed,
 		ruleBounds, ruleMatchLength, ruleTokenLimit, ruleQueueGate, ruleDecodePending,
 		ruleSwitchedOff, ruleEstimates, ruleEmptySections,
 		ruleHeaders, ruleUnpaired, ruleSimilarLabels, rulePartialBootstrap, ruleSchemes, ruleHosts, ruleAlike, ruleSpaces,
-		ruleDrain, ruleBreaker, ruleBody, ruleExposedDecision, ruleBindings, ruleLookup,
+		ruleDrain, ruleBreaker, ruleBody, ruleExposedDecision, ruleBindings, ruleLookup, ruleLoadTimes, rulePorts,
 	}
 }
 
@@ -54,8 +54,9 @@ type rules struct {
 	broken []string
 	models []modelAt
 	// cut and shadowed hold the paths of buckets that a finding names already:
-	// as cut off by their context, and as never used.
-	cut, shadowed map[string]bool
+	// as cut off by their context, and as never used. lost holds those of groups
+	// without the limits of their default.
+	cut, shadowed, lost map[string]bool
 }
 
 // modelAt is a model with its place and an index.
@@ -83,7 +84,7 @@ type groupAt struct {
 }
 
 func newRules(t *source.Tree, c *config.Config, shape diag.List) *rules {
-	r := &rules{tree: t, cfg: c, cut: make(map[string]bool), shadowed: make(map[string]bool)}
+	r := &rules{tree: t, cfg: c, cut: make(map[string]bool), shadowed: make(map[string]bool), lost: make(map[string]bool)}
 	for i := range shape {
 		if shape[i].Severity == diag.Error {
 			r.broken = append(r.broken, shape[i].Path)

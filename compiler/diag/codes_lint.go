@@ -40,7 +40,13 @@ const (
 	ExposedDecision  Code = "SH0352"
 	EmptySection     Code = "SH0353"
 	ZeroRange        Code = "SH0354"
+	LostLimits       Code = "SH0355"
+	BusyPolls        Code = "SH0356"
+	OldLoad          Code = "SH0357"
+	MissingPort      Code = "SH0358"
+	BootstrapClash   Code = "SH0359"
 	SilentEngine     Code = "SH0360"
+	NoDrainDelay     Code = "SH0361"
 )
 
 // lintCodes continue analysisCodes, SH0317 to SH0399.
@@ -227,7 +233,7 @@ var lintCodes = []Entry{
 	},
 	{
 		Code: EmptySection, Severity: Warning, Title: "empty section that restricts nothing",
-		Explanation: "The section is there and has nothing in it, so it restricts nothing: an empty limits takes inputs of any length, an empty admission refuses nothing, and empty labels select every engine. Mostly a template had no values.",
+		Explanation: "The section is there and has nothing in it, so it restricts nothing: an empty limits takes inputs of any length, an empty admission refuses nothing, empty labels select every engine, and an empty match_labels pairs all. Mostly a template had no values.",
 		Hint:        "Fill in the section or remove it.",
 	},
 	{
@@ -236,8 +242,38 @@ var lintCodes = []Entry{
 		Hint:        "Remove limits.max, or write the longest input.",
 	},
 	{
+		Code: LostLimits, Severity: Warning, Title: "limits of a default that the group replaces",
+		Explanation: "The policy of a group replaces the default of the model as a whole, admission included. The default has limits and this policy has none, so the group has none, although the configuration reads as if the limits held for the model.",
+		Hint:        "Repeat the limits in the policy of the group.",
+	},
+	{
+		Code: BusyPolls, Severity: Warning, Title: "engines that are polled all the time",
+		Explanation: "Each engine that does not publish its load is asked once in poll_interval, by each router. Below a tenth of a second that costs the engines more than fresher figures are worth.",
+		Hint:        "Use a second or so.",
+	},
+	{
+		Code: OldLoad, Severity: Warning, Title: "load that counts long after it was reported",
+		Explanation: "A load report counts for state.load.freshness. For more than a minute a report says nothing about an engine: it may have finished or taken hundreds of requests since, and policies and limits go by the old figures.",
+		Hint:        "Use a few poll intervals, such as 5s.",
+	},
+	{
+		Code: MissingPort, Severity: Warning, Title: "engine without a port beside others with one",
+		Explanation: "The URL has no port, so it leads to port 80 or 443, while other engines of the model have a port. Mostly it was forgotten.",
+		Hint:        "Write the port of the engine.",
+	},
+	{
+		Code: BootstrapClash, Severity: Warning, Title: "one bootstrap port for two processes of a host",
+		Explanation: "Two prefill engines on one host have the same bootstrap port, or one has the port that an engine of the host serves requests on. Only one process can listen there, and pairs of the other one fetch a wrong cache or none.",
+		Hint:        "Give each prefill engine of a host a bootstrap port of its own.",
+	},
+	{
 		Code: SilentEngine, Severity: Warning, Title: "engine whose state is never known",
 		Explanation: "vLLM tells the router nothing by itself. An engine without kv_events never counts as holding a prefix, and vLLM reports neither cache tokens nor pending prefill, so admission limits on those always pass.",
 		Hint:        "Write kv_events of the engine as it was started, or remove the limit.",
+	},
+	{
+		Code: NoDrainDelay, Severity: Note, Title: "drain that refuses requests at once",
+		Explanation: "With a drain_delay of 0s the router refuses requests from the moment it is told to stop. Load balancers see its readiness fail some seconds later and send it requests until then, which fail at each restart.",
+		Hint:        "Set drain_delay to what load balancers need to notice, such as 5s.",
 	},
 }
