@@ -158,6 +158,11 @@ func headerCases() map[diag.Code][]lintCase {
 
 func engineCases() map[diag.Code][]lintCase {
 	const a, b, none = "labels: {zone: a}", "labels: {zone: b}", "labels: {}"
+	vllm := func(events string) string {
+		return "state: {prefix: {local: {}}}\nversion: 1\nmodels:\n- id: m\n  tokenizer: {path: t}\n  engine: {type: vllm, block_size: 16, hash: sha256_cbor}\n" +
+			"  discovery: {static: {engines: [\n    {id: A, url: \"http://a\", role: plain, kv_events: {port: 5557}},\n    {id: B, url: \"http://b\", role: plain" + events + "}]}}\n" +
+			"  buckets:\n" + buckets("id: a, groups: {plain: {policy: {type: cache_aware}}}")
+	}
 	ports := func(p1, p2 string) string {
 		text := pairs(a+", bootstrap_port: "+p1, a+", bootstrap_port: "+p2, a, a, byZone)
 		return strings.NewReplacer("//p1", "//p1:1", "//p2", "//p2:2", "//d1", "//d1:1", "//d2", "//d2:2").Replace(text)
@@ -191,6 +196,7 @@ func engineCases() map[diag.Code][]lintCase {
 			{"the port of requests", strings.ReplaceAll(ports("9", "1"), "p2", "p1"), strings.ReplaceAll(ports("9", "8"), "p2", "p1"), nil},
 			{"loopback", strings.NewReplacer("p1", "10.0.0.1", "p2", "10.0.0.1").Replace(ports("9", "9")), strings.NewReplacer("p1", "127.0.0.1", "p2", "127.0.0.1", "//d", "//127.0.0.1").Replace(ports("9", "9")), nil},
 		},
+		diag.SilentEngine: {{"no events", vllm(""), vllm(", kv_events: {port: 5557}"), nil}},
 		diag.CaseOnly: {
 			{"engines", strings.NewReplacer("id: B", "id: a").Replace(plain(buckets("id: x, " + all))), plain(buckets("id: x, " + all)), nil},
 			{"buckets", plain(buckets("id: x, limits: {max: 9}, "+all, "id: X, "+all)), plain(buckets("id: x, limits: {max: 9}, "+all, "id: y, "+all)), nil},
@@ -236,7 +242,7 @@ func TestLint(t *testing.T) {
 	}
 	n := 0
 	for _, e := range diag.Table() {
-		if e.Code < diag.OneTokenOverlap || e.Code > diag.NoDrainDelay {
+		if e.Code < diag.OneTokenOverlap || e.Code >= "SH0400" {
 			continue
 		}
 		n++
