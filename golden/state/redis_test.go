@@ -294,6 +294,17 @@ func TestManySessions(t *testing.T) {
 		t.Errorf("%d bindings made for %d sessions", assigned, sessions)
 	}
 	full := policy.Limits{Inflight: policy.Max(0)}
+	for i, r := range two {
+		refusing := &policy.SessionAware{Admission: &full, Bindings: r.store, Fallback: &policy.Random{IntN: rand.IntN}}
+		_, err := r.pick(refusing, fmt.Sprint("refused-", i))
+		if e, ok := errors.AsType[*policy.Error](err); !ok || e.Kind != policy.AdmissionRejected {
+			t.Fatalf("a full engine gave %v to a new session", err)
+		}
+		key := affinity.Key{Kind: affinity.Session, Stage: fleet.Plain, Model: "m", Bucket: "b", Name: fmt.Sprint("refused-", i)}
+		if e, err := two[1-i].store.Bound(t.Context(), key, r.engines); e != nil || err != nil {
+			t.Errorf("a refused session is bound to %v, %v", e, err)
+		}
+	}
 	for n := 0; n < sessions; n += max(1, sessions/200) {
 		r, name := two[n%2], fmt.Sprint("session-", n)
 		refusing := &policy.SessionAware{Admission: &full, Bindings: r.store, Fallback: &policy.Random{IntN: rand.IntN}}
