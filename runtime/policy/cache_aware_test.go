@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"shunt/runtime/fleet"
 	"shunt/runtime/policy"
@@ -81,6 +82,50 @@ func TestMissAndUnavailableAreToldApart(t *testing.T) {
 	// Depths without a hit are not to be trusted.
 	f(&answers{depths: []uint32{0, 8}, match: policy.PrefixMatch{Blocks: 8}}, policy.CacheMiss, "miss", "")
 	f(hit(0, 0, 8), policy.CacheMiss, "hit", "")
+}
+
+// slow is a source whose answer takes a while.
+type slow struct {
+	answers
+	meanwhile func()
+}
+
+func (s *slow) Match(ctx context.Context, req *policy.Request, candidates []*fleet.Engine, depths []uint32) (policy.PrefixMatch, error) {
+	s.meanwhile()
+	return s.answers.Match(ctx, req, candidates, depths)
+}
+
+// TestLoadIsReadAfterTheLookup: a report that grew stale during the lookup does not
+// count, and one that came does.
+func TestLoadIsReadAfterTheLookup(t *testing.T) {
+	f := func(before, during *fleet.Load, want policy.Reason) {
+		t.Helper()
+		all := plainEngines(t, 2)
+		now := time.Unix(1000, 0)
+		set := func(l *fleet.Load, age time.Duration) {
+			if l != nil {
+				l.CapturedAt = now.Add(-age)
+				all[0].SetLoad(l)
+			}
+		}
+		set(before, 4*time.Second)
+		limits := tuning()
+		limits.QueueLimit = policy.Max(4)
+		p, err := policy.NewCacheAware(policy.CacheOptions{
+			Loads:    load.Reader{Now: func() time.Time { return now }},
+			Prefixes: &slow{*hit(8, 8, 0), func() { now = now.Add(2 * time.Second); set(during, 0) }},
+			Fallback: first{}, Tuning: limits,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.Pick(t.Context(), all, request(8)); err != nil || got.Reason != want {
+			t.Errorf("got %v, %v, want %s", got, err, want)
+		}
+	}
+	f(&fleet.Load{Waiting: 9}, nil, policy.ReasonCache)
+	f(nil, &fleet.Load{Waiting: 9}, policy.ReasonCacheMiss)
+	f(&fleet.Load{Waiting: 9}, &fleet.Load{Waiting: 3}, policy.ReasonCache)
 }
 
 func TestLookupErrorsStopRouting(t *testing.T) {
