@@ -16,6 +16,7 @@
 //	shunt_cache_guard_overruled_total{model}          those in which it overruled the cache
 //	shunt_prefix_lookups_total{model,outcome}         matched, empty, rejected, or why nothing was answered
 //	shunt_prefix_lookup_seconds{model}                time of a lookup, hashing included
+//	shunt_prefix_index_{blocks,bytes,evicted_blocks,orphan_chains}  of the index that all models share
 //	shunt_affinity_total{outcome}                     what the store was asked and did
 //	shunt_affinity_bindings                           bindings held in memory
 //	shunt_affinity_down                               1 while Redis is not asked
