@@ -25,8 +25,8 @@ import (
 
 const editorSchemaFile = "../schema/config.schema.json"
 
-// TestEditorSchema: the published JSON Schema is what the CUE schema says.
-func TestEditorSchema(t *testing.T) {
+// TestReferenceEditorSchema: the published JSON Schema is what the CUE schema says.
+func TestReferenceEditorSchema(t *testing.T) {
 	r, _ := makeReference(t)
 	want, err := r.jsonSchema(referenceDefaults())
 	if err != nil {

@@ -12,8 +12,12 @@ import (
 const (
 	drawingWidth = 1000
 	labelWidth   = 250
-	axisHeight   = 24
-	tallRow      = 38
+	// bareWidth is what is left of the axis without labels.
+	bareWidth = 16
+	// squeezed is the width from zero to the first power of two.
+	squeezed   = 34
+	axisHeight = 24
+	tallRow    = 38
 	// labelledRows is how many rows still have a label.
 	labelledRows = 40
 	// thinTotal is the height that more rows share.
@@ -31,7 +35,9 @@ type bands struct {
 	// power of two; left of it is everything down to zero.
 	Left, Right, First int
 	// Low and High are the powers of two at First and Right.
-	Low, High  int64
+	Low, High int64
+	// Factor is that between two ticks.
+	Factor     int64
 	Top        int
 	Ticks      []tick
 	Rows       []band
@@ -94,7 +100,11 @@ type scale struct {
 // newScale fits the bounds of all buckets, those of both plans in a comparison.
 func newScale(models ...*plan.Model) scale {
 	low, high := int64(math.MaxInt64), int64(0)
+	left := float64(labelWidth)
 	for _, m := range models {
+		if len(m.Buckets) > labelledRows {
+			left = bareWidth
+		}
 		for i := range m.Buckets {
 			b := &m.Buckets[i]
 			for _, n := range []*int64{b.Min, b.Max, b.MaxContextTokens} {
@@ -107,7 +117,7 @@ func newScale(models ...*plan.Model) scale {
 	if high == 0 {
 		low, high = 1<<10, 1<<17
 	}
-	s := scale{low: max(bits.Len64(uint64(low))-3, 0), left: labelWidth, first: labelWidth + 34, right: drawingWidth - 14}
+	s := scale{low: max(bits.Len64(uint64(low))-3, 0), left: left, first: left + squeezed, right: drawingWidth - 14}
 	// One power more than is needed leaves room for what has no end.
 	s.high = max(bits.Len64(uint64(high)), s.low+2)
 	return s
@@ -127,10 +137,12 @@ func (s scale) x(n int64) int {
 	return int(math.Round(min(x, s.right)))
 }
 
+// step is how many powers of two lie between two ticks.
+func (s scale) step() int { return 1 + (s.high-s.low)/12 }
+
 func (s scale) ticks() []tick {
 	out := []tick{{int(s.left), "0"}}
-	step := 1 + (s.high-s.low)/12
-	for p := s.low; p <= s.high; p += step {
+	for p := s.low; p <= s.high; p += s.step() {
 		if p < 62 {
 			out = append(out, tick{s.x(1 << p), brief(1 << p)})
 		}
@@ -143,7 +155,7 @@ func (s scale) ticks() []tick {
 func newBands(m *plan.Model, s scale, title, prefix string, changed map[string]bool) *bands {
 	d := &bands{
 		Title: title, Width: drawingWidth, Left: int(s.left), Right: int(s.right), First: int(s.first),
-		Low: 1 << s.low, High: 1 << min(s.high, 62), Top: axisHeight, Ticks: s.ticks(), Labelled: len(m.Buckets) <= labelledRows,
+		Low: 1 << s.low, High: 1 << min(s.high, 62), Top: axisHeight, Ticks: s.ticks(), Labelled: s.left == labelWidth, Factor: 1 << s.step(),
 	}
 	row := tallRow
 	if !d.Labelled {
@@ -188,7 +200,7 @@ func newBand(b *plan.Bucket, s scale) band {
 		Label: shortened(b.ID, 30), Text: shortened(b.ID, 80) + ": input " + span(from, optional(to)), PD: b.Groups.PD != nil,
 		Open: to == math.MaxInt64,
 	}
-	out.Sub = briefSpan(from, to)
+	out.Sub = briefLengths(from, to, room)
 	out.X = s.x(from)
 	end := int(s.right)
 	if !out.Open {
@@ -205,9 +217,16 @@ func newBand(b *plan.Bucket, s scale) band {
 		out.Text += ", any context"
 	} else {
 		out.Text += ", context up to " + grouped(room)
-		out.Sub += " in, " + brief(room) + " context"
 	}
 	return out
+}
+
+// briefLengths says what a bucket takes in the words of the axis.
+func briefLengths(from, to, room int64) string {
+	if room == math.MaxInt64 {
+		return briefSpan(from, to)
+	}
+	return briefSpan(from, to) + " in, " + brief(room) + " context"
 }
 
 // briefSpan is span in the words of the axis.

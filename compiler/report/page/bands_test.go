@@ -30,7 +30,7 @@ func TestScale(t *testing.T) {
 		last := -1
 		for n := int64(0); n < math.MaxInt64/3; n += 1 + n/7 {
 			x := s.x(n)
-			if x < last || x < labelWidth || x > drawingWidth-14 {
+			if x < last || x < labelWidth || s.left != labelWidth || x > drawingWidth-14 {
 				t.Fatalf("%v: %d is at %d after %d", bounds, n, x, last)
 			}
 			last = x

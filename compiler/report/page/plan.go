@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -383,10 +382,8 @@ func (b *builder) bucket(i, j int, shared *sharer) *bucketView {
 	if one.MaxContextTokens != nil {
 		v.Context = strconv.FormatInt(*one.MaxContextTokens, 10)
 	}
-	v.Lengths = briefSpan(v.Min, most(one.Max)) + " in"
-	if c := most(one.MaxContextTokens); c != math.MaxInt64 {
-		v.Lengths = briefSpan(v.Min, min(most(one.Max), c)) + " in, " + brief(c) + " context"
-	}
+	room := most(one.MaxContextTokens)
+	v.Lengths = briefLengths(v.Min, min(most(one.Max), room), room)
 	v.Settings = b.below(pointer, func(name string) bool {
 		return name == "id" || strings.HasPrefix(name, "groups/") && name != "groups/pd/match_labels"
 	})
