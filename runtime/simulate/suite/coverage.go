@@ -38,8 +38,25 @@ func (i Item) String() string {
 // Coverage is what of a plan was reached. It belongs to one goroutine.
 type Coverage struct {
 	items   []Item
-	reached map[Item]bool
+	reached []bool
+	models  map[string]*modelItems
 }
+
+// modelItems finds the items of a model.
+type modelItems struct {
+	buckets []bucketItems // in the order of the plan
+	index   map[string]int
+}
+
+// bucketItems are the items of one bucket, by what they are.
+type bucketItems struct {
+	id   string
+	fate map[routing.Fate]int
+	// group has the items of groups, by kind, stage and reason or limit.
+	group map[groupItem]int
+}
+
+type groupItem struct{ kind, stage, what string }
 
 // NewCoverage lists what of a plan can be reached: every bucket serves, is
 // skipped for each bound that it has, and is given up; every group picks, with
@@ -47,44 +64,52 @@ type Coverage struct {
 // Outcomes that depend on the affinity store or on engines that went are not
 // counted.
 func NewCoverage(body *plan.Body) *Coverage {
-	c := &Coverage{reached: make(map[Item]bool)}
+	c := &Coverage{models: make(map[string]*modelItems)}
 	for i := range body.Models {
 		m := &body.Models[i]
+		items := &modelItems{index: make(map[string]int, len(m.Buckets))}
+		c.models[m.ID] = items
 		for j := range m.Buckets {
-			c.bucket(m, &m.Buckets[j])
+			items.index[m.Buckets[j].ID] = j
+			items.buckets = append(items.buckets, c.bucket(m, &m.Buckets[j]))
 		}
 	}
-	for _, i := range c.items {
-		c.reached[i] = false
-	}
+	c.reached = make([]bool, len(c.items))
 	return c
 }
 
-func (c *Coverage) bucket(m *plan.Model, b *plan.Bucket) {
-	add := func(kind, place string, what string) {
+func (c *Coverage) bucket(m *plan.Model, b *plan.Bucket) bucketItems {
+	out := bucketItems{id: b.ID, fate: make(map[routing.Fate]int), group: make(map[groupItem]int)}
+	add := func(kind, place, what string) int {
 		c.items = append(c.items, Item{kind, m.ID, place, what})
+		return len(c.items) - 1
 	}
-	add(KindBucket, b.ID, "")
+	out.fate[routing.Picked] = add(KindBucket, b.ID, "")
+	skip := func(f routing.Fate) { out.fate[f] = add(KindSkip, b.ID, string(f)) }
 	if b.Min != nil && *b.Min > 1 {
-		add(KindSkip, b.ID, string(routing.BelowMin))
+		skip(routing.BelowMin)
 	}
 	if b.Max != nil {
-		add(KindSkip, b.ID, string(routing.AboveMax))
+		skip(routing.AboveMax)
 	}
 	if b.MaxContextTokens != nil {
-		add(KindSkip, b.ID, string(routing.AboveContext))
+		skip(routing.AboveContext)
 	}
-	add(KindSkip, b.ID, string(routing.Failed))
+	skip(routing.Failed)
 	for _, g := range b.Groups.All() {
-		place := placeOf(b.ID, string(g.Stage))
-		add(KindGroup, place, "")
+		stage := string(g.Stage)
+		group := func(kind, what string) {
+			out.group[groupItem{kind, stage, what}] = add(kind, placeOf(b.ID, stage), what)
+		}
+		group(KindGroup, "")
 		for _, r := range outcomes(&g.Group.Policy, m.Tokenizer != nil) {
-			add(KindReason, place, string(r))
+			group(KindReason, string(r))
 		}
 		for _, l := range limits(&g.Group.Policy.Admission) {
-			add(KindAdmission, place, string(l))
+			group(KindAdmission, string(l))
 		}
 	}
+	return out
 }
 
 func placeOf(bucket, stage string) string {
@@ -132,31 +157,35 @@ func limits(a *plan.Admission) (out []policy.Limit) {
 	return out
 }
 
-// observe notes what a decision reached.
+// observe notes what a decision reached. It is called for every decision, and
+// every decision names all buckets.
 func (c *Coverage) observe(d *routing.Decision) {
-	mark := func(kind, place, what string) {
-		i := Item{kind, d.Model, place, what}
-		if seen, counts := c.reached[i]; counts && !seen {
-			c.reached[i] = true
-		}
-	}
+	m := c.models[d.Model]
 	for i := range d.Buckets {
 		b := &d.Buckets[i]
-		if b.Fate == routing.Picked {
-			mark(KindBucket, b.ID, "")
-		} else {
-			mark(KindSkip, b.ID, string(b.Fate))
+		// Without latency targets the try order is that of the plan.
+		at := i
+		if m.buckets[at].id != b.ID {
+			at = m.index[b.ID]
+		}
+		items := &m.buckets[at]
+		if n, counts := items.fate[b.Fate]; counts {
+			c.reached[n] = true
+		}
+		mark := func(kind, stage, what string) {
+			if n, counts := items.group[groupItem{kind, stage, what}]; counts {
+				c.reached[n] = true
+			}
 		}
 		for j := range b.Groups {
 			g := &b.Groups[j]
-			place := placeOf(b.ID, g.Stage)
 			if g.Pick != nil {
-				mark(KindGroup, place, "")
-				mark(KindReason, place, string(g.Pick.Reason))
+				mark(KindGroup, g.Stage, "")
+				mark(KindReason, g.Stage, string(g.Pick.Reason))
 			}
 			for k := range g.Admission {
 				if l := g.Admission[k].Limit; l != "" {
-					mark(KindAdmission, place, string(l))
+					mark(KindAdmission, g.Stage, string(l))
 				}
 			}
 		}
@@ -174,10 +203,10 @@ type Part struct {
 // have.
 func (c *Coverage) Parts() []Part {
 	out := []Part{{Kind: KindBucket}, {Kind: KindSkip}, {Kind: KindGroup}, {Kind: KindReason}, {Kind: KindAdmission}}
-	for _, i := range c.items {
+	for n, i := range c.items {
 		k := slices.IndexFunc(out, func(p Part) bool { return p.Kind == i.Kind })
 		out[k].Total++
-		if c.reached[i] {
+		if c.reached[n] {
 			out[k].Reached++
 		}
 	}
@@ -187,8 +216,8 @@ func (c *Coverage) Parts() []Part {
 // Missed lists what was not reached, in the order of the plan.
 func (c *Coverage) Missed() []Item {
 	out := []Item{}
-	for _, i := range c.items {
-		if !c.reached[i] {
+	for n, i := range c.items {
+		if !c.reached[n] {
 			out = append(out, i)
 		}
 	}

@@ -1,0 +1,178 @@
+package suite
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"shunt/schema/plan"
+)
+
+// candidatesOf lists the buckets that take an input and a peak, by definition.
+func candidatesOf(m *plan.Model, input, peak int64) (out []string) {
+	for i := range m.Buckets {
+		b := &m.Buckets[i]
+		if (b.Min == nil || input >= *b.Min) && (b.Max == nil || input <= *b.Max) &&
+			(b.MaxContextTokens == nil || max(input, peak) <= *b.MaxContextTokens) {
+			out = append(out, b.ID)
+		}
+	}
+	return out
+}
+
+// TestPointsAreEnough: wherever the candidates of a length and the next differ,
+// both are decided; also where an output of fixed size leads to the difference.
+func TestPointsAreEnough(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	const longest = 40
+	bound := func() *int64 {
+		if random.IntN(3) == 0 {
+			return nil
+		}
+		return new(random.Int64N(longest))
+	}
+	for range 500 {
+		m := &plan.Model{ID: "m"}
+		for i := range 1 + random.IntN(5) {
+			m.Buckets = append(m.Buckets, plan.Bucket{ID: fmt.Sprint(i), Min: bound(), Max: bound(), MaxContextTokens: bound()})
+		}
+		r := Row{From: 1 + random.Int64N(10)}
+		if random.IntN(2) == 0 {
+			r.To = r.From + random.Int64N(longest)
+		}
+		var test Test
+		output := bound()
+		if output != nil && random.IntN(2) == 0 {
+			test.Request.MaxOutputTokens = output
+		} else {
+			r.MaxOutputTokens = output
+		}
+		got := points(m, &test, &r)
+		if !slices.IsSorted(got) || got[0] != r.From || r.To != 0 && got[len(got)-1] != r.To {
+			t.Fatalf("from %d to %d: points %v", r.From, r.To, got)
+		}
+		at := func(n int64) string {
+			peak := int64(0)
+			if output != nil {
+				peak = n + *output
+			}
+			return fmt.Sprint(candidatesOf(m, n, peak))
+		}
+		to := r.To
+		if to == 0 {
+			to = 2 * longest
+		}
+		for n := r.From; n < to; n++ {
+			if at(n) == at(n+1) {
+				continue
+			}
+			for _, point := range [...]int64{n, n + 1} {
+				if !slices.Contains(got, point) {
+					t.Fatalf("from %d to %d, output %v: length %d is not among %v, although the candidates change", r.From, r.To, output, point, got)
+				}
+			}
+		}
+	}
+}
+
+// body is a plan of one bucket with two engines.
+func body() *plan.Body {
+	return &plan.Body{
+		State: plan.State{Load: plan.LoadState{FreshnessMS: 5000}},
+		Models: []plan.Model{{
+			ID: "m", Breaker: plan.Breaker{Threshold: 3, CoolDownMS: 30000},
+			Discovery: plan.Discovery{Static: &plan.StaticDiscovery{Engines: []plan.Engine{
+				{ID: "a", URL: "http://a", Role: plan.Plain}, {ID: "b", URL: "http://b", Role: plan.Plain}}}},
+			Buckets: []plan.Bucket{{ID: "x", Max: new(int64(100)), Groups: plan.Groups{Plain: &plan.Group{Policy: plan.Policy{
+				Type: plan.RoundRobin, Admission: plan.Admission{MaxInflightRequests: new(int64(2))}}}}}},
+			Breakpoints: []plan.Breakpoint{{From: 0, Runs: []plan.Run{{0, 0}}}, {From: 101, Runs: []plan.Run{}}},
+		}},
+	}
+}
+
+// TestEveryExpectationCanFail has one expectation of each kind that holds, and
+// one that does not.
+func TestEveryExpectationCanFail(t *testing.T) {
+	f := func(request, holds, fails string) {
+		t.Helper()
+		for _, expect := range [...]string{holds, fails} {
+			file, err := Decode([]byte(`{"tests": [{"name": "t", "request": ` + request + `, "repeat": 4, "expect": ` + expect + `}]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := Check(file, body()); len(p) > 0 {
+				t.Fatalf("%s: %+v", expect, p)
+			}
+			got, err := Run(t.Context(), file, body(), func(string) bool { return true }, NewCoverage(body()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != 1 || got[0].Passed() != (expect == holds) || got[0].Decisions != 4 {
+				t.Errorf("%s: %+v", expect, got)
+			}
+		}
+	}
+	const ok, long, unknown = `{"input_tokens": 1}`, `{"input_tokens": 101}`, `{"model": "n", "input_tokens": 1}`
+	full := `{"input_tokens": 1}, "world": {"engines": [{"id": "a", "inflight": 2}, {"id": "b", "inflight": 2}]}`
+	f(ok, `{"bucket": "x"}`, `{"error": "no_candidates"}`)
+	f(long, `{"error": "no_matching_bucket"}`, `{"bucket": "x"}`)
+	f(ok, `{"buckets": ["x"]}`, `{"buckets": []}`)
+	f(long, `{"fates": {"x": "above_max"}}`, `{"fates": {"x": "picked"}}`)
+	f(ok, `{"plain": ["a", "b"]}`, `{"plain": "a"}`) // they alternate
+	f(ok, `{"reason": "round_robin"}`, `{"reason": "random"}`)
+	f(long, `{"status": 400}`, `{"status": 200}`)
+	f(unknown, `{"error": "model_not_found", "status": 404}`, `{"status": 400}`)
+	f(long, `{"code": "bad_request"}`, `{"code": "internal_error"}`)
+	f(full, `{"stage": "plain"}`, `{"stage": "decode"}`)
+	f(full, `{"error": "no_admissible_engine"}`, `{"rejections": []}`)
+	f(ok, `{"rejections": []}`, `{"rejections": [{"engine": "a", "limit": "max_inflight_requests"}]}`)
+	f(ok, `{"distribution": {"a": {"min": 2, "max": 2}}}`, `{"distribution": {"a": {"min": 3}}}`)
+}
+
+// TestCoverage reaches one thing after the other.
+func TestCoverage(t *testing.T) {
+	c := NewCoverage(body())
+	f := func(request string, percent float64, missed string) {
+		t.Helper()
+		file, err := Decode([]byte(`{"tests": [{"name": "t", "request": ` + request + `, "expect": {"status": 200}}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Run(t.Context(), file, body(), func(string) bool { return true }, c); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, i := range c.Missed() {
+			left = append(left, strings.TrimPrefix(i.String(), "m, ")+" ("+i.Kind+")")
+		}
+		if got := strings.Join(left, "; "); got != missed || c.Percent() != percent {
+			t.Errorf("%s: %v%%, missed %q, want %v%%, %q", request, c.Percent(), got, percent, missed)
+		}
+	}
+	if c.Percent() != 0 {
+		t.Errorf("%v%% before anything was decided", c.Percent())
+	}
+	f(`{"input_tokens": 1}`, 40, "x: above_max (buckets skipped); x: failed (buckets skipped); x: max_inflight_requests (admission limits)")
+	f(`{"input_tokens": 101}`, 60, "x: failed (buckets skipped); x: max_inflight_requests (admission limits)")
+	f(`{"input_tokens": 1}, "world": {"engines": [{"id": "a", "inflight": 2}]}`, 100, "")
+}
+
+// TestDecodeReadsBothForms: a number or a list, a name or a list.
+func TestDecodeReadsBothForms(t *testing.T) {
+	f := func(data string, want Lengths) {
+		t.Helper()
+		var got Lengths
+		if err := json.Unmarshal([]byte(data), &got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", data, got, err)
+		}
+	}
+	f("5", Lengths{5})
+	f("[5, 6]", Lengths{5, 6})
+	var n Names
+	if err := json.Unmarshal([]byte(`"a"`), &n); err != nil || !slices.Equal(n, Names{"a"}) {
+		t.Errorf("%v, %v", n, err)
+	}
+}
