@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -308,10 +310,18 @@ func (f *testFile) beside(name string) string {
 func (t *testRun) read(f *testFile, pointer, name string, limit int64) []byte {
 	data, err := readBounded(f.beside(name), limit)
 	if err != nil {
-		t.add(diag.Unreadable, f, pointer, err.Error(), "")
+		t.add(diag.Unreadable, f, pointer, fmt.Sprintf("%s: %v", f.beside(name), reasonOf(err)), "")
 		return nil
 	}
 	return data
+}
+
+// reasonOf is an error of a file without the path.
+func reasonOf(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // world puts the content of a world's file in its place.
@@ -343,7 +353,7 @@ func (t *testRun) loadPlan(f *testFile, name, pointer string) {
 	}
 	data, err := readBounded(name, maxPlanBytes)
 	if err != nil {
-		t.add(diag.Unreadable, f, pointer, err.Error(), "")
+		t.add(diag.Unreadable, f, pointer, fmt.Sprintf("%s: %v", name, reasonOf(err)), "")
 		return
 	}
 	document, err := plan.Load(data)
@@ -373,7 +383,11 @@ func (t *testRun) compile(ctx context.Context, f *testFile) {
 	}
 	r := in.compile(ctx)
 	for _, d := range r.Findings {
-		if d.Severity == diag.Error {
+		switch {
+		case d.Severity != diag.Error:
+		case d.Code.Failure() && !d.Pos.Known():
+			t.add(d.Code, f, "/config", fmt.Sprintf("%s: %s", f.planName, d.Message), d.Hint)
+		default:
 			t.findings = append(t.findings, d)
 		}
 	}

@@ -114,6 +114,7 @@ func TestDocumentsAreStrict(t *testing.T) {
 	f(world(`{"engines":[{"id":"P1","model":"other"}]}`), `no model "other"`)
 	f(world(`{"engines":[{"id":"P1","loads":[{"kv_tokens":3}]}]}`), "come together")
 	f(world(`{"engines":[{"id":"P1","inflight":1,"dispatched_since_report":2}]}`), "dispatched_since_report")
+	f(world(`{"engines":[{"id":"P1","inflight":1000000000000}]}`), "inflight must be at most 1000000")
 	f(request(`{"model":"m","token_ids":[1,2],"input_tokens":3}`), "differ")
 	f(request(`{"model":"m","token_ids":[-1]}`), "token_ids")
 	f(world(`{"prefixes":[{"blocks":{"nosuch":1}}]}`), `no engine "nosuch"`)

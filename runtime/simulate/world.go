@@ -139,10 +139,17 @@ func ParseWorld(data []byte) (World, error) {
 	return w, err
 }
 
+// maxInflight bounds the requests that an engine of a world has open. Each is one,
+// as in the server.
+const maxInflight = 1_000_000
+
 // apply puts a described engine into its state at the given time.
 func (d *Engine) apply(e *fleet.Engine, threshold int, loads *load.Table, now time.Time) error {
 	if d.Inflight < 0 || d.DispatchedSince < 0 || d.DispatchedSince > d.Inflight {
 		return fmt.Errorf("engine %q: inflight must not be negative nor below dispatched_since_report", d.ID)
+	}
+	if d.Inflight > maxInflight {
+		return fmt.Errorf("engine %q: inflight must be at most %d", d.ID, maxInflight)
 	}
 	for i := range d.Inflight {
 		at := now

@@ -1,9 +1,11 @@
 package suite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"shunt/runtime/simulate"
@@ -98,7 +100,11 @@ func (c *checker) test(i int, t *Test) {
 	if len(c.problems) > before {
 		return
 	}
-	if m == nil && !expectsNoModel(t) {
+	if m != nil {
+		c.facts(i, t)
+		return
+	}
+	if !expectsNoModel(t) {
 		id := t.Request.modelID(c.body)
 		p := Problem{Code: CodeUnknown, Pointer: at + "/request", Wrong: id, Message: fmt.Sprintf("the plan has no model %q", id)}
 		if t.Request.Model != "" {
@@ -111,6 +117,24 @@ func (c *checker) test(i int, t *Test) {
 			p.Known = append(p.Known, c.body.Models[k].ID)
 		}
 		c.problems = append(c.problems, p)
+	}
+}
+
+// facts finds requests that nobody can send, among those that are given by their
+// facts; bodies are judged as the server does.
+func (c *checker) facts(i int, t *Test) {
+	if t.Request.Body != nil || t.Request.BodyFile != "" || t.Request.Prompt != nil {
+		return
+	}
+	for _, one := range cases(i, t, c.body) {
+		at := one.pointer
+		if one.row == nil {
+			at += "/request"
+		}
+		if _, _, err := one.facts(context.Background(), c.body, one.lengths[0]); err != nil {
+			c.add(CodeRequest, at, "", "nobody can send this request: %v", err)
+			return
+		}
 	}
 }
 
@@ -147,6 +171,14 @@ func (c *checker) request(at string, t *Test) {
 	}
 	if len(t.Lengths) > 0 && (r.InputTokens != nil || r.TokenIDs != nil) {
 		c.add(CodeConflict, at, "keep one of the two", "the lengths of the request are in lengths, and in the request too")
+	}
+	seen := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		key := http.CanonicalHeaderKey(name)
+		if other, repeated := seen[key]; repeated {
+			c.add(CodeConflict, at+"/headers/"+escape(name), "remove one of the two", "the header %s is %s in another spelling", name, other)
+		}
+		seen[key] = name
 	}
 	if r.Headers != nil && (r.SessionKey != "" || r.RoutingKey != "" || r.TTFTMS != nil || r.TPS != nil) {
 		c.add(CodeConflict, at+"/headers", "keep one of the two", "keys and targets are taken from headers, and are given here too")

@@ -97,7 +97,11 @@ func (r *runner) run(ctx context.Context) (Result, error) {
 	for _, length := range r.lengths {
 		request, no, err := r.facts(ctx, r.body, length)
 		if err != nil {
-			return r.result, err
+			if ctx.Err() != nil {
+				return r.result, err
+			}
+			r.undecided(length, err)
+			continue
 		}
 		for n := range max(r.test.Repeat, 1) {
 			if err := ctx.Err(); err != nil {
@@ -115,6 +119,13 @@ func (r *runner) run(ctx context.Context) (Result, error) {
 	}
 	r.shares()
 	return r.result, nil
+}
+
+// undecided fails the case because the facts of its request cannot be found here,
+// such as the tokens of a body without the tokenizer.
+func (r *runner) undecided(length int64, err error) {
+	r.fail(Failure{Pointer: testPointer(r.index) + "/request", Field: "request", Want: "a decision", Got: err.Error(), When: r.when(length, 0), Times: 1})
+	r.result.Outcome = "nothing"
 }
 
 // when names one decision of several.
