@@ -67,7 +67,7 @@ func layers() []layer {
 		{"runtime/routing", []string{"runtime/policy", state, "runtime/fleet"}},
 		{"runtime/prepare", []string{"runtime/tokens/"}},
 		{"runtime/forward", []string{"runtime/prepare", "runtime/routing", "runtime/policy", "runtime/fleet"}},
-		{"runtime/assemble", []string{"schema/plan", "runtime/routing", "runtime/policy", state, "runtime/fleet"}},
+		{"runtime/assemble", []string{"schema/plan", "runtime/prepare", "runtime/routing", "runtime/policy", state, "runtime/fleet"}},
 		{"runtime/server", []string{"runtime/forward", "runtime/prepare", "runtime/routing", "runtime/policy", state, "runtime/fleet"}},
 		{"runtime/simulate", []string{
 			"schema/plan", "runtime/assemble", "runtime/prepare", "runtime/tokens/",

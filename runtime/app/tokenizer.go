@@ -3,9 +3,9 @@ package app
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
+	"shunt/runtime/assemble"
 	"shunt/runtime/prepare"
 	"shunt/runtime/server"
 	"shunt/runtime/tokens"
@@ -64,34 +64,12 @@ func (d *draft) tokenizer(m *plan.Model, n *modelState) error {
 
 // served is what the server needs to know about a model besides its resolver.
 func (d *draft) served(m *plan.Model) *server.Model {
-	out := &server.Model{Prefix: len(m.Requires.PrefixSource) > 0, Sampling: sampling(m.Sampling)}
+	out := &server.Model{Prefix: len(m.Requires.PrefixSource) > 0, Sampling: assemble.Sampling(m.Sampling)}
 	if a := m.Affinity; a != nil {
 		out.SessionHeader, out.RoutingKeyHeader = a.SessionID, a.RoutingKey
 	}
 	if t := d.models[m.ID].tokenizer; t != nil {
 		out.Tokenizer = &prepare.Tokenizer{Model: t.model, Engines: t.engines, Limit: d.s.tokens, Forward: m.Tokenizer.ForwardInputIDs}
 	}
-	return out
-}
-
-func sampling(s *plan.Sampling) *prepare.Sampling {
-	if s == nil {
-		return nil
-	}
-	out := &prepare.Sampling{Allow: s.Conflict == plan.ConflictAllow}
-	for _, p := range s.Params {
-		param, ok := prepare.ParamOf(p.Name)
-		if !ok {
-			continue // the loader knows the same names
-		}
-		rule := prepare.Rule{Param: param}
-		if p.Value != nil {
-			rule.Value = *p.Value
-		} else {
-			rule.Band, rule.Min, rule.Max = true, *p.Min, *p.Max
-		}
-		out.Rules = append(out.Rules, rule)
-	}
-	slices.SortFunc(out.Rules, func(a, b prepare.Rule) int { return int(a.Param) - int(b.Param) })
 	return out
 }

@@ -12,7 +12,11 @@ import (
 
 // Refused is a request that the server answers with status 400 before it decides
 // anything.
-type Refused struct{ Err error }
+type Refused struct {
+	// Code is the error code of the answer.
+	Code string
+	Err  error
+}
 
 func (r *Refused) Error() string { return r.Err.Error() }
 
@@ -31,7 +35,7 @@ func (r *Request) TakeHeaders(m *plan.Model, h http.Header) error {
 	if m.SLO.TTFT != plan.SLODisabled {
 		ms, ok, err := prepare.TTFT(h)
 		if err != nil {
-			return &Refused{err}
+			return &Refused{"bad_request", err}
 		}
 		if ok {
 			r.TTFTMS = &ms
@@ -40,7 +44,7 @@ func (r *Request) TakeHeaders(m *plan.Model, h http.Header) error {
 	if m.SLO.TPS != plan.SLODisabled {
 		rate, ok, err := prepare.TPS(h)
 		if err != nil {
-			return &Refused{err}
+			return &Refused{"bad_request", err}
 		}
 		if ok {
 			r.TPS = &rate

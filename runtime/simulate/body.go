@@ -6,22 +6,29 @@ import (
 	"fmt"
 	"time"
 
+	"shunt/runtime/assemble"
 	"shunt/runtime/prepare"
 	"shunt/runtime/tokens"
 	"shunt/schema/plan"
 )
 
-// ParseBody takes the facts from the body of a chat request, as the server does.
+// ParseBody takes the facts from the body of a chat request, as the server does,
+// after it held the body against the sampling rules of the model.
 // If the plan demands tokens, it reads the model's tokenizer; where engines
 // tokenize, none is asked here, and the length is estimated. Without messages the
 // body is refused, which the server leaves to the engine.
 func ParseBody(ctx context.Context, body *plan.Body, data []byte) (Request, error) {
 	var parsed prepare.Request
 	if err := parsed.Parse(data); err != nil {
-		return Request{}, &Refused{fmt.Errorf("body: %w", err)}
+		return Request{}, refused("bad_request", err)
 	}
 	if !hasMessages(data) {
 		return Request{}, errors.New("body: it has no messages, so it is not a chat body")
+	}
+	if rules := samplingOf(body, parsed.Model); rules != nil {
+		if v := parsed.Sample(rules); len(v) > 0 {
+			return Request{}, refused("sampling_contract_violation", v[0])
+		}
 	}
 	r := Request{Model: parsed.Model}
 	input, peak, err := parsed.Lengths()
@@ -38,13 +45,27 @@ func ParseBody(ctx context.Context, body *plan.Body, data []byte) (Request, erro
 		input, peak, err = parsed.LengthsOf(t.Length)
 	}
 	if err != nil {
-		return Request{}, &Refused{fmt.Errorf("body: %w", err)}
+		return Request{}, refused("bad_request", err)
 	}
 	r.InputTokens = input
 	if peak > 0 {
 		r.ExpectedPeakTokens = &peak
 	}
 	return r, nil
+}
+
+func refused(code string, err error) *Refused {
+	return &Refused{Code: code, Err: fmt.Errorf("body: %w", err)}
+}
+
+// samplingOf is the sampling rules of a model, nil for none.
+func samplingOf(body *plan.Body, id string) *prepare.Sampling {
+	for i := range body.Models {
+		if m := &body.Models[i]; m.ID == id {
+			return assemble.Sampling(m.Sampling)
+		}
+	}
+	return nil
 }
 
 // modelWithTokens is the model, if its prompts are tokenized.

@@ -178,8 +178,8 @@ type refusal struct {
 	detail string
 }
 
-func badRequest(err error) *refusal {
-	return &refusal{failedRequest, http.StatusBadRequest, "bad_request", err.Error()}
+func badRequest(err *simulate.Refused) *refusal {
+	return &refusal{failedRequest, http.StatusBadRequest, err.Code, err.Error()}
 }
 
 // facts are those of a case at a length, or the refusal of the request. An error
@@ -218,8 +218,8 @@ func (c *testCase) facts(ctx context.Context, body *plan.Body, length int64) (r 
 		for name, value := range t.Headers {
 			h.Set(name, value)
 		}
-		if err := r.TakeHeaders(m, h); err != nil {
-			return r, badRequest(err), nil
+		if refused, ok := errors.AsType[*simulate.Refused](r.TakeHeaders(m, h)); ok {
+			return r, badRequest(refused), nil
 		}
 	}
 	return r, nil, r.Check()
