@@ -133,7 +133,7 @@ func newMigration(in argv.Invocation, o Options) *migration {
 		given:  make(map[string][]*Line), byElement: make(map[int]*Line), absent: make(map[string]*Line), origins: make(map[string]*Line),
 		fields: make(map[string]*Line), decisions: make(map[string]*Line),
 	}
-	m.named = in.Container != "" && in.Kind != argv.KindShell
+	m.named = in.Container != "" && (in.Kind == argv.KindKubernetes || in.Kind == argv.KindCompose)
 	m.report.Findings = append(m.report.Findings, m.line.Findings...)
 	for i := range m.line.Given {
 		g := &m.line.Given[i]
