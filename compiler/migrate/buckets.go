@@ -233,12 +233,15 @@ func (m *migration) take(b *bucketfile.Bucket) {
 
 // spec is the legacy spec at a place.
 func (m *migration) spec(o bucketfile.Origin) *bucketfile.Spec {
-	for i := range m.file.Specs {
-		if s := &m.file.Specs[i]; s.Origin == o && s.Rank != nil && s.ID != nil {
-			return s
+	if m.specs == nil {
+		m.specs = make(map[bucketfile.Origin]*bucketfile.Spec, len(m.file.Specs))
+		for i := range m.file.Specs {
+			if s := &m.file.Specs[i]; s.Rank != nil && s.ID != nil {
+				m.specs[s.Origin] = s
+			}
 		}
 	}
-	return nil
+	return m.specs[o]
 }
 
 // group makes a group of the configuration.
@@ -330,6 +333,16 @@ func (m *migration) leftOut() {
 					l.change(PolicyAttachment, "the decisions file leaves the bucket out (%s)", d.Origin.Pos)
 				}
 			}
+		}
+	}
+}
+
+// caps have their policy in common, and depend on it.
+func (g *group) waits(why string) {
+	for _, c := range g.caps {
+		for _, l := range c.from {
+			l.raise(NeedsDecision)
+			l.note("%s", why)
 		}
 	}
 }
@@ -438,9 +451,8 @@ func (m *migration) writeBucket(at string, b *bucket) {
 // model does not have.
 func (m *migration) known(g *group) (out []string) {
 	for _, id := range g.ids.value {
-		i := slices.IndexFunc(m.engines, func(e engine) bool { return e.legacy == id })
-		if i >= 0 {
-			out = append(out, m.engines[i].id)
+		if e := m.engine(id); e != nil {
+			out = append(out, e.id)
 			continue
 		}
 		out = append(out, id)

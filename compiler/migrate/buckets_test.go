@@ -147,6 +147,37 @@ func TestAssociation(t *testing.T) {
 	f(strings.Replace(fleet, "b.json", "c.json", 1), "", "", "cannot be read", "")
 }
 
+// TestBudgetsAreKept: without a policy the budgets wait, and are in a file with
+// marks.
+func TestBudgetsAreKept(t *testing.T) {
+	r := withBuckets(t, fleet+"--policy fused_score --filter overloaded --max-in-flight 48", twoPairs, "", "ps=ds", "pb=db")
+	if l := lineOf(r.Report, "/buckets/0/max_pending_prefill_tokens"); l.Outcome != migrate.NeedsDecision || r.Config != nil {
+		t.Errorf("got %+v", l)
+	}
+	args := strings.Fields(whole + "--policy fused_score --filter overloaded --max-in-flight 48")
+	r = migrate.Migrate(t.Context(), argv.FromArgs(args), nil, migrate.Options{Partial: true, Roles: []migrate.RoleAnswer{{Role: "plain"}}})
+	if !strings.Contains(string(r.Config), "max_inflight_requests: 48 # ") {
+		t.Errorf("got %s", r.Config)
+	}
+}
+
+// TestManyBuckets: a file of thousands of buckets takes seconds and not minutes.
+func TestManyBuckets(t *testing.T) {
+	const n = 1500
+	var specs, urls, decisions strings.Builder
+	for i := range n {
+		fmt.Fprintf(&specs, `{"id": "p%d", "stage": "prefill", "rank": %d, "worker_ids": ["http://p%[1]d"], "max_extend_tokens": %[3]d},`+"\n", i, n-i, 100+i)
+		fmt.Fprintf(&specs, `{"id": "d%d", "stage": "decode", "rank": %d, "worker_ids": ["http://d%[1]d"]},`+"\n", i, n-i)
+		fmt.Fprintf(&urls, " http://p%d http://d%[1]d", i)
+		fmt.Fprintf(&decisions, "  - {prefill: p%d, decode: d%[1]d}\n", i)
+	}
+	r := withBuckets(t, "--model-id m --tokenizer-path /t --bucket-config b.json --worker-urls"+urls.String(),
+		`{"buckets": [`+strings.TrimSuffix(specs.String(), ",\n")+"]}", "version: 1\npairs:\n"+decisions.String())
+	if r.Config == nil || len(r.Report.Swaps) != 200 || r.Report.MoreSwaps == 0 {
+		t.Errorf("%d swaps and %d more\n%.600s", len(r.Report.Swaps), r.Report.MoreSwaps, report(t, r))
+	}
+}
+
 // TestChoices: the sample of the neighbouring version needs an answer.
 func TestChoices(t *testing.T) {
 	line := "--model-id m --worker-urls http://p1 --policy power_of_n --chat-routing reorg --power-of-n-choices 3"
@@ -191,6 +222,11 @@ func TestOtherFormats(t *testing.T) {
  "prefill": {"policy": "session_aware", "worker_ids": ["http://p1"], "admission": {"max_running_requests": 0}}, "decode": {"policy": "power_of_two", "worker_ids": ["http://d1"]}}}]}`
 	f(urls+"--reorg-config b.json", reorg, "                type: session_aware # /buckets/0/groups/prefill/policy (b.json:2:24)", "max_running_requests")
 	f(urls+"--reorg-config b.json", reorg, "    idle: 9s # /session/idle_secs", "")
+	f(urls+"--reorg-config b.json", reorg, "max_running_requests: 0", "[SH0308]")
+	r := withBuckets(t, urls+"--reorg-config b.json", strings.Replace(reorg, `["http://d1"]`, "[]", 1), "version: 1\nengines: [{url: \"http://d1\", role: decode}]\n")
+	if got := report(t, r); !strings.Contains(string(r.Config), "worker_ids: []") || !strings.Contains(got, "[SH0305]") {
+		t.Errorf("got %s%s", r.Config, got)
+	}
 	f(urls+"--reorg-config b.json --policy random", reorg, "", "and --reorg-config exclude each other")
 	f(urls+"--bucket-config b.json --chat-routing reorg", `{"buckets": [{"id": "a", "prefill": {"worker_ids": ["http://p1"]}, "decode": {"worker_ids": ["http://d1"], "admission": {"max_kv_usage": 0.5}}}]}`, "", "a share of a capacity")
 	f(urls+"--bucket-config b.json --chat-routing reorg", `{"buckets": [{"id": "a", "rank": 3, "prefill": {"worker_ids": ["http://p1"]}, "decode": {"worker_ids": ["http://d1"], "admission": {"max_waiting_requests": 5}}}]}`,

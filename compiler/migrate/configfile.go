@@ -130,7 +130,7 @@ func (f *configFile) part(at string) *part {
 	sub := *f.migration
 	sub.at = at
 	sub.given, sub.byElement, sub.absent = make(map[string][]*Line), make(map[int]*Line), make(map[string]*Line)
-	sub.engines, sub.kind = nil, ""
+	sub.engines, sub.kind, sub.byLegacy = nil, "", nil
 	return &part{migration: &sub}
 }
 

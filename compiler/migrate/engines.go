@@ -150,44 +150,58 @@ func (m *migration) answered() {
 // derived takes what the buckets say about engines: an engine of a prefill bucket
 // that is paired is a prefill engine.
 func (m *migration) derived() {
-	for i := range m.engines {
-		e := &m.engines[i]
-		for _, b := range m.buckets {
-			for _, g := range b.groups {
-				if !slices.Contains(g.ids.value, e.legacy) || e.role == g.stage {
-					continue
-				}
-				if e.role == "" {
+	for _, b := range m.buckets {
+		for _, g := range b.groups {
+			for _, id := range g.ids.value {
+				e := m.engine(id)
+				switch {
+				case e == nil || e.role == g.stage:
+				case e.role == "":
 					e.role = g.stage
-					continue
+				default:
+					g.ids.from[0].find(diag.LegacyNoEquivalent, fmt.Sprintf("the engine %s is used as %s here, and is %s", e.legacy, g.stage, e.role),
+						"an engine does one thing: correct the bucket, or the answer about the engine")
 				}
-				g.ids.from[0].find(diag.LegacyNoEquivalent, fmt.Sprintf("the engine %s is used as %s here, and is %s", e.legacy, g.stage, e.role),
-					"an engine does one thing: correct the bucket, or the answer about the engine")
 			}
 		}
 	}
 }
 
+// engine finds an engine by the id that the older router gave it.
+func (m *migration) engine(id string) *engine {
+	if len(m.byLegacy) != len(m.engines) {
+		m.byLegacy = make(map[string]int, len(m.engines))
+		for i := range m.engines {
+			m.byLegacy[m.engines[i].legacy] = i
+		}
+	}
+	if i, ok := m.byLegacy[id]; ok {
+		return &m.engines[i]
+	}
+	return nil
+}
+
 // staged takes what legacy buckets say about engines before the buckets are
 // complete: an engine of decode buckets alone is a decode engine.
 func (m *migration) staged() {
+	prefills, decodes := make(map[string]bool), make(map[string]bool)
+	for _, s := range m.file.Specs {
+		if s.WorkerIDs == nil {
+			continue
+		}
+		in := prefills
+		if s.Stage == bucketfile.Decode {
+			in = decodes
+		}
+		for _, id := range s.WorkerIDs.Value {
+			in[id] = true
+		}
+	}
 	for i := range m.engines {
-		e := &m.engines[i]
-		if in := m.stagesOf(e.legacy); e.role == "" && len(in) == 1 && in[bucketfile.Decode] {
+		if e := &m.engines[i]; e.role == "" && decodes[e.legacy] && !prefills[e.legacy] {
 			e.role = decode
 		}
 	}
-}
-
-// stagesOf are the stages whose legacy buckets have an engine.
-func (m *migration) stagesOf(id string) map[bucketfile.Stage]bool {
-	out := make(map[bucketfile.Stage]bool)
-	for _, s := range m.file.Specs {
-		if s.WorkerIDs != nil && slices.Contains(s.WorkerIDs.Value, id) {
-			out[s.Stage] = true
-		}
-	}
-	return out
 }
 
 // roles finds out what each engine does, and asks where nothing says it.

@@ -114,6 +114,10 @@ type migration struct {
 	// answers, which are no part of the report.
 	fields    map[string]*Line
 	decisions map[string]*Line
+	// byLegacy finds engines by the older router's ids, and specs those of the
+	// bucket file by their places.
+	byLegacy map[string]int
+	specs    map[bucketfile.Origin]*bucketfile.Spec
 	// open are the questions that nothing answers.
 	open []bucketfile.Open
 	// rustLog is the line of the variable that overrides --log-level.

@@ -267,6 +267,7 @@ func (m *migration) refused(name string) bool {
 
 // capacity states that the engines' own capacity is no limit any more.
 func (m *migration) capacity(l *Line) {
+	l.change(CapacityExhaustion, "when every engine is refused the request goes on to its next bucket, and after the last one the answer is 503 with the reasons; the older router made a second pass with relaxed limits")
 	l.change(EngineCapacity, "the older router refused an engine at the running requests and tokens that the engine itself reports as its capacity; no limit does that by itself now, so write max_running_requests and max_kv_tokens into admission if it matters")
 }
 
@@ -285,6 +286,10 @@ func (m *migration) writePolicy(at string, isDecode bool, g *group) {
 	}
 	if policy == "" {
 		m.todo(at, "type: the policy of the older router was dropped or is not known; choose one")
+		m.admission(at, g) // no budget is lost in a file with marks
+		if g != nil {
+			g.waits("it belongs to a policy that is not known")
+		}
 		return
 	}
 	m.put(at+"/type", text(policy), from)
