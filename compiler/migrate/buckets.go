@@ -193,6 +193,8 @@ type bucket struct {
 	// before is the order of the older router in each stage that the bucket is
 	// made of.
 	before []place
+	// moved is set once its order is reported to be another one.
+	moved bool
 }
 
 // place is where a bucket stood in the order of a stage.
@@ -337,7 +339,7 @@ func (m *migration) leftOut() {
 	}
 }
 
-// caps have their policy in common, and depend on it.
+// waits says that the limits of a group depend on something that is not known.
 func (g *group) waits(why string) {
 	for _, c := range g.caps {
 		for _, l := range c.from {
@@ -527,6 +529,10 @@ func (b *bucket) overlaps(other *bucket) bool {
 
 func (m *migration) swap(first, second *bucket, stage string) {
 	for _, b := range []*bucket{first, second} {
+		if b.moved {
+			continue
+		}
+		b.moved = true
 		for _, l := range b.rank.from {
 			l.change(BucketOrder, "buckets are tried by capacity, and only those of equal capacity by rank; see the pairs that change places")
 		}

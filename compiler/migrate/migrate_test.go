@@ -320,3 +320,29 @@ func TestEveryCode(t *testing.T) {
 		}
 	}
 }
+
+// TestPages: the command on the page of a code gives that code.
+func TestPages(t *testing.T) {
+	for _, e := range diag.Table() {
+		page, _ := diag.PageOf(e.Code)
+		if e.Code < "SH0600" || e.Code >= "SH0650" {
+			continue
+		}
+		if len(page.Commands) != 1 {
+			t.Errorf("the page of %s has %d commands", e.Code, len(page.Commands))
+			continue
+		}
+		options, args, direct := strings.Cut(page.Commands[0], " -- ")
+		if !direct {
+			continue // it reads files
+		}
+		o := migrate.Options{Roles: []migrate.RoleAnswer{}}
+		if strings.Contains(options, "--role plain") {
+			o.Roles = nil
+		}
+		r := run(t, args, o)
+		if !slices.ContainsFunc(r.Report.All(), func(f diag.Finding) bool { return f.Code == e.Code }) {
+			t.Errorf("%s is not in\n%s", e.Code, report(t, r))
+		}
+	}
+}

@@ -69,6 +69,9 @@ func (m *migration) dropped() {
 	if policy, _ := m.line.Policy(); policy == "session_aware" {
 		for _, name := range pressureFlags() {
 			drop(name, "", "the pressure guard belongs to cache_aware, and sessions have no pressure escape any more", "remove it")
+			for _, l := range m.given[name] {
+				l.change(PressureTuning, "it applies to cache_aware alone")
+			}
 		}
 	}
 }
