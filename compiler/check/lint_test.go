@@ -190,7 +190,7 @@ func engineCases() map[diag.Code][]lintCase {
 			{"every address", hosts(`listen: ":80"`, "http://localhost"), hosts(`listen: ":80"`, "https://localhost"), nil},
 			{"one address", hosts(`listen: "10.0.0.1:80"`, "http://10.0.0.1"), hosts(`listen: "10.0.0.1:80"`, "http://10.0.0.2"), nil},
 		},
-		diag.MissingPort: {{"one without", hosts("", "http://a:30000", "http://b"), hosts("", "http://a:80", "http://b"), nil}},
+		diag.MissingPort: {{"one without", hosts("", "http://a:30000", "http://b", "http://c:30000"), hosts("", "http://a:30000", "http://b", "http://c"), nil}},
 		diag.BootstrapClash: {
 			{"two engines", strings.ReplaceAll(ports("9", "9"), "p2", "p1"), ports("9", "9"), nil},
 			{"the port of requests", strings.ReplaceAll(ports("9", "1"), "p2", "p1"), strings.ReplaceAll(ports("9", "8"), "p2", "p1"), nil},

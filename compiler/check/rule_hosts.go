@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 
 	"shunt/compiler/config"
@@ -140,6 +139,28 @@ func own(h host, listen string) bool {
 	return h.name == name
 }
 
+// portsWritten is the index of the first engine with a port in its URL that is not
+// a default one, and -1 when there is none or those without one are not fewer.
+func (m *modelAt) portsWritten() int {
+	first, balance := -1, 0
+	for i := range m.engines {
+		switch h, ok := hostOf(m.engines[i].URL); {
+		case !ok:
+		case h.bare:
+			balance--
+		default:
+			balance++
+			if first < 0 && h.port != "80" && h.port != "443" {
+				first = i
+			}
+		}
+	}
+	if balance <= 0 {
+		return -1
+	}
+	return first
+}
+
 // rulePorts warns about ports that were forgotten, and about bootstrap ports that
 // two processes of a host need.
 func rulePorts(r *rules) {
@@ -148,10 +169,7 @@ func rulePorts(r *rules) {
 	serving, meeting := make(map[[2]string]string), make(map[[2]string]string)
 	for i := range r.models {
 		m := &r.models[i]
-		with := slices.IndexFunc(m.engines, func(e config.Engine) bool {
-			h, ok := hostOf(e.URL)
-			return ok && h.port != "80" && h.port != "443"
-		})
+		with := m.portsWritten()
 		bare := several{}
 		for e := range m.engines {
 			h, ok := hostOf(m.engines[e].URL)

@@ -258,7 +258,7 @@ var lintCodes = []Entry{
 	},
 	{
 		Code: MissingPort, Severity: Warning, Title: "engine without a port beside others with one",
-		Explanation: "The URL has no port, so it leads to port 80 or 443, while other engines of the model have a port. Mostly it was forgotten.",
+		Explanation: "The URL has no port, so it leads to port 80 or 443, while most engines of the model have a port. Mostly it was forgotten.",
 		Hint:        "Write the port of the engine.",
 	},
 	{
