@@ -28,23 +28,37 @@ func newModelDiff(c *comparison, i, j int) *modelDiff {
 }
 
 func (m *modelDiff) compare() {
+	old, now := newRoster(m.before), newRoster(m.after)
 	routes := len(m.diff.Routes)
 	m.routes()
 	moved := len(m.diff.Routes) > routes
 	m.settings()
 	m.engineChanges()
 	for i, j := range m.buckets.partner {
-		old := &m.before.Buckets[i]
+		a := &m.before.Buckets[i]
 		if j < 0 {
-			m.diff.Changes = append(m.diff.Changes, m.removed(old))
+			m.diff.Changes = append(m.diff.Changes, m.removed(a))
 			continue
 		}
+		b := &m.after.Buckets[j]
 		m.bucket(i, j, moved)
+		m.serving(b.ID, old.serves(a), now.serves(b))
 	}
 	for j := range m.after.Buckets {
 		if m.buckets.back[j] < 0 {
 			m.add(Change{Class: Behaviour, Kind: BucketAdded, Model: m.id}, m.after.Buckets[j].ID)
 		}
+	}
+}
+
+// serving notes a bucket that cannot serve any more, or can now, whatever its
+// range. Its requests go on to later buckets; where there are none, routes say so.
+func (m *modelDiff) serving(id string, before, after bool) {
+	switch {
+	case before && !after:
+		m.add(Change{Class: Behaviour, Kind: BucketStopped, Model: m.id, Note: "a group has no engine, no pair, or a limit that admits nothing"}, id)
+	case after && !before:
+		m.add(Change{Class: Behaviour, Kind: BucketStarted, Model: m.id}, id)
 	}
 }
 

@@ -146,6 +146,8 @@ const (
 	BucketAdded   Kind = "bucket_added"
 	BucketRemoved Kind = "bucket_removed"
 	BucketRenamed Kind = "bucket_renamed"
+	BucketStopped Kind = "bucket_stopped" // no group, pair or limit lets it serve any more
+	BucketStarted Kind = "bucket_started" // the reverse
 	EngineAdded   Kind = "engine_added"
 	EngineRemoved Kind = "engine_removed"
 	EngineRenamed Kind = "engine_renamed"

@@ -176,6 +176,10 @@ func (c *Change) what() string {
 		return c.places() + " is new"
 	case BucketRemoved:
 		return c.places() + " is gone"
+	case BucketStopped:
+		return c.places() + " serves nothing any more"
+	case BucketStarted:
+		return c.places() + " can serve now"
 	case BucketRenamed:
 		return fmt.Sprintf("bucket %s is now called %s", unquoted(c.Old), unquoted(c.New))
 	case EngineRenamed:
