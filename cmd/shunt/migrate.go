@@ -26,9 +26,9 @@ func migrateCommand(s *streams) *cli.Command {
 		Usage:     "make a configuration of the command line of sgl-router",
 		UsageText: "shunt migrate [OPTION]... FILE\n   shunt migrate [OPTION]... -- ARGUMENT...",
 		Description: "Reads how an older router is started: its arguments behind --, or a file that holds them, which is a\n" +
-			"shell script, a Kubernetes manifest, a compose file or a systemd unit; - is standard input. The configuration\n" +
-			"file of the first versions, which had no arguments, is read too. Writes a\n" +
-			"configuration whose comments name the origin of each value, and a report that accounts for every\n" +
+			"shell script, a Kubernetes manifest, a compose file or a systemd unit. The configuration file of the first\n" +
+			"versions, which had no arguments, is read too. - is standard input.\n\n" +
+			"Writes a configuration whose comments name the origin of each value, and a report that accounts for every\n" +
 			"argument and every field of the bucket file exactly once:\n\n" +
 			"   carried          in the configuration with the same meaning\n" +
 			"   renamed          the same under another name or in another place\n" +
@@ -93,6 +93,7 @@ func runMigrate(c *cli.Context, s *streams) error {
 	if output == "" || output == "-" {
 		output, out = "", s.err
 	}
+	o.Output, o.Judge = output, checkTokenizers
 	reports, err := newMigrationReports(c, out)
 	if err != nil {
 		return err
@@ -180,8 +181,11 @@ func optionFiles(c *cli.Context, s *streams, o *migrate.Options) (read []string,
 	if uses > 1 {
 		return nil, wrongUsage("standard input can be read only once")
 	}
-	for name, to := range map[string]*migrate.Document{"bucket-config": &o.Buckets, "decisions": &o.Decisions, "workers": &o.Workers} {
-		file := c.String(name)
+	for _, f := range []struct {
+		name string
+		to   *migrate.Document
+	}{{"bucket-config", &o.Buckets}, {"decisions", &o.Decisions}, {"workers", &o.Workers}} {
+		name, to, file := f.name, f.to, c.String(f.name)
 		if file == "" {
 			if c.IsSet(name) {
 				return nil, wrongUsage("--%s names no file", name)

@@ -457,7 +457,7 @@ func (m *migration) known(g *group) (out []string) {
 			out = append(out, e.id)
 			continue
 		}
-		out = append(out, id)
+		out = append(out, diag.Mask(id))
 		if len(m.engines) == 0 {
 			continue // that is reported by itself
 		}

@@ -215,6 +215,10 @@ func (m *migration) roles() {
 	var open []string
 	for i := range m.engines {
 		e := &m.engines[i]
+		if e.role == prefill && e.decided && e.bootstrap == 0 {
+			m.found().find(diag.LegacyAdvice, fmt.Sprintf("the prefill engine %s has no bootstrap port, so both engines of a pair are sent null", e.id),
+				"say its port, unless the engines know it by themselves")
+		}
 		unknownPort := e.role == prefill && e.bootstrap == 0 && !e.decided
 		if e.role != "" && !unknownPort {
 			continue
@@ -272,17 +276,21 @@ func (m *migration) ofAll(used []bool) {
 	}
 }
 
+// found is the line of the argument that engines come from.
+func (m *migration) found() *Line {
+	if m.line.Has("worker-urls") {
+		return m.source("worker-urls")
+	}
+	return m.source("service-discovery")
+}
+
 // askRoles reports the engines that a question is open about.
 func (m *migration) askRoles(open []string) {
 	shown := open
 	if len(shown) > 5 {
 		shown = append(slices.Clone(shown[:5]), fmt.Sprintf("and %d more", len(open)-5))
 	}
-	l := m.source("worker-urls")
-	if !m.line.Has("worker-urls") {
-		l = m.source("service-discovery")
-	}
-	l.find(diag.LegacyDecision, "what the engines do, or the bootstrap port of a prefill engine, is not known: the older router asked the engines themselves: "+strings.Join(shown, ", "),
+	m.found().find(diag.LegacyDecision, "what the engines do, or the bootstrap port of a prefill engine, is not known: the older router asked the engines themselves: "+strings.Join(shown, ", "),
 		fmt.Sprintf("say --role plain when all are whole engines, --role prefill:8998 for the port of prefill engines in buckets, --role %s=prefill:PORT for one, or answer engines in the decisions file", open[0]))
 }
 

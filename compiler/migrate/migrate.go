@@ -46,6 +46,12 @@ type Options struct {
 	// Workers is the file of engines that a configuration file of the first
 	// versions names. Without data it is read by ReadFile.
 	Workers Document
+	// Output is the name of the file that the configuration goes to, which paths
+	// in it are relative to. It may be empty.
+	Output string
+	// Judge adds findings to those of the compiler, such as about files that the
+	// compiler does not read; nil adds none.
+	Judge func(*compiler.Result)
 	// Decisions is the decisions file, and Pairs are further decisions.
 	Decisions Document
 	Pairs     []bucketfile.Pair
@@ -388,11 +394,15 @@ func (m *migration) heading(fine bool) []string {
 // compiles compiles the configuration that was made, as shunt check does. Its
 // mistakes belong to the arguments that their values come from.
 func (m *migration) compiles(ctx context.Context, data []byte) bool {
-	name := "migrated.yaml"
+	syntax := ".yaml"
 	if m.options.Format == CUE {
-		name = "migrated.cue"
+		syntax = ".cue"
 	}
-	r := compiler.Compile(ctx, compiler.Options{}, []source.Input{{Name: name, Reader: bytes.NewReader(data)}})
+	in := source.Input{Name: cmp.Or(m.options.Output, "migrated"+syntax), As: syntax, Reader: bytes.NewReader(data)}
+	r := compiler.Compile(ctx, compiler.Options{}, []source.Input{in})
+	if m.options.Judge != nil {
+		m.options.Judge(&r)
+	}
 	for _, f := range r.Findings {
 		m.judged(f)
 	}

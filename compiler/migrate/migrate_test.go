@@ -171,6 +171,7 @@ func TestRoles(t *testing.T) {
 	f("no engine has the URL http://c:1", "http://c:1=plain", "plain")
 	f("every engine has an answer already", "http://a:1=plain", "http://b:1=plain", "decode")
 	f("1 plain engines and 1 of pairs", "http://a:1=plain", "decode")
+	f("has no bootstrap port, so both", "http://a:1=prefill", "decode")
 	f("the model has no prefill engine", "decode")
 
 	for _, word := range []string{"", "heavy", "=plain", "plain:1", "prefill:0", "prefill:x", "http://a:1=", "http://a:1"} {

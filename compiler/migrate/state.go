@@ -96,10 +96,10 @@ func (m *migration) prefix() {
 	}
 	endpoint := m.source("kv-indexer-endpoint")
 	if v := m.line.Value("kv-indexer-endpoint"); v != nil {
-		if _, err := plan.NormalizeURL(v.Text); err != nil {
+		if form, err := plan.NormalizeURL(v.Text); err != nil {
 			endpoint.find(diag.LegacyNoEquivalent, fmt.Sprintf("the endpoint %q %v", diag.Mask(v.Text), err), "write it like http://10.0.0.9:50051")
 		} else {
-			m.put(at+"/endpoint", text(v.Text), endpoint)
+			m.put(at+"/endpoint", text(form), endpoint)
 		}
 	}
 	m.count("kv-indexer-query-timeout-ms", at+"/query_timeout", plan.MaxDurationMS, func(n uint64) *node { return text(fmt.Sprintf("%dms", n)) })

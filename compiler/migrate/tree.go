@@ -170,7 +170,7 @@ func (w *writer) comment(s string) string {
 	if w.cue {
 		mark = "// "
 	}
-	return mark + strings.Join(strings.Fields(s), " ")
+	return mark + clean(strings.Join(strings.Fields(s), " "))
 }
 
 func (w *writer) trailing(s string) string {
