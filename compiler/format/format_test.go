@@ -185,7 +185,8 @@ func TestCorpus(t *testing.T) {
 // FuzzYAML: any text that is read keeps its meaning and everything but space.
 func FuzzYAML(f *testing.F) {
 	corpus(f, func(name string, text []byte) {
-		if filepath.Ext(name) == ".yaml" && len(text) < 4000 {
+		// A bomb takes seconds to refuse, and so would all that is made of it.
+		if filepath.Ext(name) == ".yaml" && len(text) < 3000 && !strings.Contains(name, "bomb") {
 			f.Add(text)
 		}
 	})

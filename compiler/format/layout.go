@@ -18,6 +18,9 @@ type layout struct {
 	// shift is what was added to the indent of the last line that starts
 	// something; lines that go on with it move along.
 	shift int
+	// texts and entries are the next lines with anything on them, and with more than
+	// a comment; they hold until they are reached.
+	texts, entries int
 	// kept is the length of out up to which empty lines at its end are text.
 	kept int
 }
@@ -26,12 +29,10 @@ type layout struct {
 func (w *layout) line(i int) int {
 	text := w.lines[i]
 	switch content := strings.TrimLeft(text, " \t"); {
-	case w.inside[i]:
+	case w.inside[i] || w.flowing[i] || content == "" && w.inPlain(i):
 		w.goesOn(i)
 	case content == "":
 		w.empty()
-	case w.flowing[i]:
-		w.goesOn(i)
 	case content[0] == '#':
 		w.comment(i, content)
 	case isMarker(text):
@@ -45,6 +46,20 @@ func (w *layout) line(i int) int {
 		return b.end
 	}
 	return i + 1
+}
+
+// inPlain reports whether an empty line is inside a plain text: what comes after
+// it goes on with one.
+func (w *layout) inPlain(i int) bool {
+	for w.texts = max(w.texts, i+1); w.texts < len(w.lines); w.texts++ {
+		content := strings.TrimLeft(w.lines[w.texts], " \t")
+		if content == "" {
+			continue
+		}
+		p := at{w.texts, len(w.lines[w.texts]) - len(content)}
+		return content[0] != '#' && !isMarker(w.lines[w.texts]) && !w.keys[p] && !w.dashes[p] && !w.values[p]
+	}
+	return false
 }
 
 // isMarker knows the start and the end of a document, and directives.
@@ -64,7 +79,7 @@ func (w *layout) goesOn(i int) {
 	text := w.lines[i]
 	content := strings.TrimLeft(text, " \t")
 	if content == "" {
-		w.out = append(w.out, "") // it counts in a quoted text
+		w.out = append(w.out, "") // it is a line break of a text
 		return
 	}
 	indent := len(text) - len(content)
@@ -95,16 +110,16 @@ func (w *layout) comment(i int, content string) {
 
 // next is the level of the next line after i that is no comment, as it will be.
 func (w *layout) next(i int) (level, bool) {
-	for i++; i < len(w.lines); i++ {
-		content := strings.TrimLeft(w.lines[i], " \t")
+	for w.entries = max(w.entries, i+1); w.entries < len(w.lines); w.entries++ {
+		content := strings.TrimLeft(w.lines[w.entries], " \t")
 		if content == "" || content[0] == '#' {
 			continue
 		}
-		if isMarker(w.lines[i]) {
+		if isMarker(w.lines[w.entries]) {
 			break
 		}
-		column := len(w.lines[i]) - len(content)
-		p := at{i, column}
+		column := len(w.lines[w.entries]) - len(content)
+		p := at{w.entries, column}
 		if !w.dashes[p] && !w.keys[p] {
 			return level{was: column, is: w.valueIndent(column)}, true
 		}

@@ -1,6 +1,9 @@
 package format
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // spaced is the text of a line from a column on, with one space where tokens are
 // separated: after the colon of a key, before a comment, and after the commas of
@@ -26,7 +29,7 @@ type spacer struct {
 	*layout
 	i     int
 	text  string
-	out   strings.Builder
+	out   []byte
 	depth int
 }
 
@@ -37,16 +40,15 @@ func (s *spacer) run(from int) string {
 		if !ok {
 			return s.text[from:]
 		}
-		s.out.WriteString(s.text[from:end])
+		s.out = append(s.out, s.text[from:end]...)
 		j = end
 	}
 	for j < len(s.text) {
 		if end, ok := s.quotes[at{s.i, j}]; ok {
 			if end.line > s.i {
-				s.out.WriteString(s.text[j:])
-				return s.out.String()
+				return string(append(s.out, s.text[j:]...))
 			}
-			s.out.WriteString(s.text[j:end.column])
+			s.out = append(s.out, s.text[j:end.column]...)
 			j = end.column
 			continue
 		}
@@ -56,18 +58,15 @@ func (s *spacer) run(from int) string {
 		}
 		j = s.token(j)
 	}
-	return strings.TrimRight(s.out.String(), " \t")
+	return strings.TrimRight(string(s.out), " \t")
 }
 
 // comment writes a comment that follows something.
 func (s *spacer) comment(j int) {
-	text := strings.TrimRight(s.out.String(), " \t")
-	s.out.Reset()
-	s.out.WriteString(text)
-	if text != "" {
-		s.out.WriteByte(' ')
+	if s.out = bytes.TrimRight(s.out, " \t"); len(s.out) > 0 {
+		s.out = append(s.out, ' ')
 	}
-	s.out.WriteString(s.text[j:])
+	s.out = append(s.out, s.text[j:]...)
 }
 
 // token writes one character and the space after it, and returns what follows.
@@ -77,52 +76,50 @@ func (s *spacer) token(j int) int {
 	last := next >= len(s.text)
 	comment := !last && isComment(s.text, next)
 	if q, ok := s.valueAfterKey(j); ok {
-		s.out.WriteString(": ")
+		s.out = append(s.out, ": "...)
 		return q
 	}
 	if _, starts := s.flows[at{s.i, j}]; starts {
 		s.depth = 0
 	} else if s.depth == 0 {
-		s.out.WriteByte(c)
+		s.out = append(s.out, c)
 		return j + 1
 	}
 	switch c {
 	case '[', '{':
 		s.depth++
-		s.out.WriteByte(c)
+		s.out = append(s.out, c)
 		if comment {
-			s.out.WriteByte(' ')
+			s.out = append(s.out, ' ')
 		}
 		return next
 	case ']', '}':
 		s.depth--
 		s.trimBefore()
-		s.out.WriteByte(c)
+		s.out = append(s.out, c)
 		return j + 1
 	case ',':
 		s.trimBefore()
-		s.out.WriteByte(c)
+		s.out = append(s.out, c)
 		if !last {
-			s.out.WriteByte(' ')
+			s.out = append(s.out, ' ')
 		}
 		return next
 	case ':':
 		if next > j+1 {
-			s.out.WriteString(": ")
+			s.out = append(s.out, ": "...)
 			return next
 		}
 	}
-	s.out.WriteByte(c)
+	s.out = append(s.out, c)
 	return j + 1
 }
 
 // trimBefore removes space before a token that wants none, unless the token is
 // the first of the line.
 func (s *spacer) trimBefore() {
-	text := s.out.String()
-	if trimmed := strings.TrimRight(text, " \t"); trimmed != "" && trimmed != text {
-		s.out.Reset()
-		s.out.WriteString(trimmed)
+	if trimmed := bytes.TrimRight(s.out, " \t"); len(trimmed) > 0 {
+		s.out = trimmed
 	}
 }
 

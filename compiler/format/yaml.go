@@ -55,6 +55,10 @@ type textMap struct {
 	blocks map[int]block
 	// flows are the starts of the outermost flow collections.
 	flows map[at]bool
+	// The last place that was converted, from which the next one on the same
+	// line is counted: a whole document may stand on one.
+	last          at
+	lastCharacter int
 }
 
 // block is a block scalar.
@@ -79,14 +83,16 @@ func newMap(text []byte) *textMap {
 func (m *textMap) place(n *yaml.Node) at {
 	line := min(max(n.Line-1, 0), len(m.lines)-1)
 	column, text := 0, m.lines[line]
-	for range n.Column - 1 {
-		if column >= len(text) {
-			break
-		}
+	character := 1
+	if m.last.line == line && m.lastCharacter > 0 && m.lastCharacter <= n.Column {
+		column, character = m.last.column, m.lastCharacter
+	}
+	for ; character < n.Column && column < len(text); character++ {
 		_, size := utf8.DecodeRuneInString(text[column:])
 		column += size
 	}
-	return at{line, column}
+	m.last, m.lastCharacter = at{line, column}, character
+	return m.last
 }
 
 // node notes a node in block context. The parent is the column of the block that
