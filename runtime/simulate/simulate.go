@@ -136,6 +136,9 @@ func modelOf(body *plan.Body, id, what string) (*plan.Model, error) {
 	return nil, fmt.Errorf("%s: the plan has no model %q", what, id)
 }
 
+// given is where a length comes from that would be an engine's answer.
+const given = "given"
+
 // Decide routes one request. The decision says why it went where it did, also
 // when the selection failed; the error is ErrUnknownModel or a failure to run.
 func (s *Simulation) Decide(ctx context.Context, r Request) (*routing.Decision, error) {
@@ -144,7 +147,10 @@ func (s *Simulation) Decide(ctx context.Context, r Request) (*routing.Decision, 
 		return nil, fmt.Errorf("%w: %s", ErrUnknownModel, r.Model)
 	}
 	d := new(routing.Decision)
-	s.sources[r.Model].request = &r
+	source := s.sources[r.Model]
+	if source.request = &r; source.asks && r.source == "" {
+		r.source = given
+	}
 	req := routing.Request{Decision: d, InputSource: r.source, InputReason: r.reason, Request: policy.Request{
 		Model: r.Model, Input: r.InputTokens, Peak: r.peak(), TokenIDs: r.TokenIDs,
 		SessionKey: r.SessionKey, RoutingKey: r.RoutingKey, Memo: new(prefix.Memo),

@@ -46,6 +46,8 @@ type source struct {
 	urls map[string]string // by engine id
 	// tokens says that the model has a tokenizer; without one nothing is asked.
 	tokens bool
+	// asks says that the engines tokenize, whom nobody asks here.
+	asks bool
 	// request is the one being decided.
 	request *Request
 }
@@ -57,7 +59,7 @@ func sources(body *plan.Body, f *fleet.Fleet, w World) (map[string]*source, erro
 	out := make(map[string]*source)
 	for i := range body.Models {
 		m := &body.Models[i]
-		s := &source{urls: make(map[string]string), tokens: m.Tokenizer != nil}
+		s := &source{urls: make(map[string]string), tokens: m.Tokenizer != nil, asks: m.Tokenizer != nil && m.Tokenizer.Engine != nil}
 		s.BlockSize = DefaultBlockSize
 		for _, e := range f.Engines(m.ID) {
 			s.urls[e.ID()] = e.URL()
