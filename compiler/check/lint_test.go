@@ -187,6 +187,7 @@ func engineCases() map[diag.Code][]lintCase {
 		diag.UnspecifiedHost: {{"IPv4", hosts("", "http://0.0.0.0:1"), hosts("", "http://10.0.0.0:1"), nil}, {"IPv6", hosts("", "http://[::]:1"), hosts("", "http://[::1]:1"), nil}},
 		diag.OwnAddress: {
 			{"default address", hosts("", "http://127.0.0.1:30000"), hosts("", "http://127.0.0.1:30002"), nil},
+			{"the admin listener", hosts("", "http://127.0.0.1:30001"), hosts(`admin: "off"`, "http://127.0.0.1:30001"), nil},
 			{"every address", hosts(`listen: ":80"`, "http://localhost"), hosts(`listen: ":80"`, "https://localhost"), nil},
 			{"one address", hosts(`listen: "10.0.0.1:80"`, "http://10.0.0.1"), hosts(`listen: "10.0.0.1:80"`, "http://10.0.0.2"), nil},
 		},

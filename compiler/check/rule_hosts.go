@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"shunt/compiler/config"
@@ -79,10 +80,7 @@ func ruleSchemes(r *rules) {
 // ruleHosts warns about engines at addresses that lead nowhere, to the router
 // itself, or from each host to another place.
 func ruleHosts(r *rules) {
-	listen := config.Or(r.cfg.Server.Listen, config.DefaultListen)
-	if !r.intact("/server/listen") {
-		listen = ""
-	}
+	listeners := r.listeners()
 	for i := range r.models {
 		m := &r.models[i]
 		remote := -1
@@ -105,10 +103,11 @@ func ruleHosts(r *rules) {
 					r.add(diag.UnspecifiedHost, path, fmt.Sprintf("engine %q is at %s, which is where to listen and not where to connect to", id, h.name)).
 						Hint = "write the host name or address of the engine"
 				}
-			case own(h, listen):
+			case slices.ContainsFunc(listeners, func(l [2]string) bool { return own(h, l[1]) }):
 				if odd.next() {
-					r.add(diag.OwnAddress, path, fmt.Sprintf("engine %q is at port %s of this host, where the router itself listens (%s)", id, h.port, listen)).
-						Hint = "correct the URL, or give the router another port with server.listen"
+					l := listeners[slices.IndexFunc(listeners, func(l [2]string) bool { return own(h, l[1]) })]
+					r.add(diag.OwnAddress, path, fmt.Sprintf("engine %q is at port %s of this host, where the router itself listens (server.%s, %s)", id, h.port, l[0], l[1])).
+						Hint = "correct the URL, or give the router another port with server." + l[0]
 				}
 			case h.loopback() && remote >= 0:
 				if odd.next() {
@@ -120,6 +119,18 @@ func ruleHosts(r *rules) {
 		}
 		odd.finish(r, "engine")
 	}
+}
+
+// listeners has the fields and the addresses of the listeners, written or not.
+func (r *rules) listeners() (out [][2]string) {
+	s := &r.cfg.Server
+	if r.intact("/server/listen") {
+		out = append(out, [2]string{"listen", config.Or(s.Listen, config.DefaultListen)})
+	}
+	if admin := config.Or(s.Admin, config.DefaultAdmin); admin != config.Off && r.intact("/server/admin") {
+		out = append(out, [2]string{"admin", admin})
+	}
+	return out
 }
 
 // own reports whether a listener takes connections to an engine's address.

@@ -12,6 +12,9 @@ import (
 func Page(w io.Writer, p diag.Page) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: %s\n\n%s\n\n%s\n", p.Code, p.Severity, p.Title, wrap(p.Explanation), wrap(p.Hint))
+	if a := acceptance(p.Entry); a != "" {
+		fmt.Fprintf(&b, "\n%s\n", wrap(a))
+	}
 	for _, c := range p.Commands {
 		fmt.Fprintf(&b, "\n   $ %s\n", c)
 	}
@@ -32,6 +35,15 @@ func Page(w io.Writer, p diag.Page) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// acceptance says how a finding of the static analysis is accepted; errors and
+// what other commands report never are.
+func acceptance(e diag.Entry) string {
+	if !strings.HasPrefix(string(e.Code), "SH03") || e.Severity == diag.Error {
+		return ""
+	}
+	return fmt.Sprintf("Where it is meant, write # shunt:ignore %s and the reason as a comment on its line or above.", e.Code)
 }
 
 type examplePart struct {
@@ -66,6 +78,9 @@ func Pages(w io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n**%s: %s.** %s\n\n%s\n", p.Code, p.Severity, p.Title, p.Explanation, p.Hint)
+		if a := acceptance(p.Entry); a != "" {
+			fmt.Fprintf(&b, "\n%s\n", a)
+		}
 		if len(p.Commands) > 0 {
 			fmt.Fprintf(&b, "\n```sh\n%s\n```\n", strings.Join(p.Commands, "\n"))
 		}
