@@ -236,7 +236,7 @@ func (m *migration) roles() {
 		m.ask(q)
 	}
 	for j, a := range m.options.Roles {
-		if !used[j] {
+		if !used[j] && (len(m.engines) > 0 || a.URL != "") {
 			what := "every engine has an answer already"
 			if a.URL != "" {
 				what = "no engine has the URL " + a.URL

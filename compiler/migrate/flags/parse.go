@@ -202,7 +202,9 @@ func (p *parser) unknown(g *Given, arg *argv.Arg, joined bool) {
 	}
 	code, message := diag.LegacyUnknown, fmt.Sprintf("no version of the router has --%s", g.Name)
 	hint := "remove it"
-	if full := prefixed(g.Name, known); full != "" {
+	if name, value, ok := strings.Cut(g.Name, " "); ok && slices.Contains(known, name) {
+		hint = fmt.Sprintf("it is one argument with a blank inside; write --%s and %s as two", name, quote(value))
+	} else if full := prefixed(g.Name, known); full != "" {
 		message += ", and names are not abbreviated"
 		hint = "write --" + full
 	} else if near := diag.Nearest(strings.ReplaceAll(g.Name, "_", "-"), known); near != "" {
