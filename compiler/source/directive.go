@@ -45,33 +45,55 @@ func (t *Tree) Directives() []Directive {
 	return out
 }
 
-// directive returns the directive in the comment that starts at an offset, if
-// it is one. Mark is what starts comments.
-func (f *file) directive(offset int, mark string) (Directive, bool) {
-	end := f.lineEnd(offset)
-	text := strings.TrimSpace(strings.TrimLeft(string(f.data[offset:end]), mark[:1]))
+// directives collects the directives of a file in the order of their lines.
+type directives struct {
+	*file
+	// mark is what starts comments.
+	mark string
+	list []Directive
+	// next is the line that the last search for one ended at, so that each line
+	// is looked at once, however many comments stand above one another.
+	next int
+}
+
+// comment adds the directive in the comment that starts at an offset, if it is
+// one.
+func (d *directives) comment(offset int) {
+	end := d.lineEnd(offset)
+	text := strings.TrimSpace(strings.TrimLeft(string(d.data[offset:end]), d.mark[:1]))
 	text, ok := strings.CutPrefix(text, directiveMark)
 	if !ok {
-		return Directive{}, false
+		return
 	}
-	pos := f.pos(offset)
-	d := Directive{Pos: pos, End: f.pos(end), Line: pos.Line, Text: strings.TrimSpace(text)}
-	if len(bytes.TrimSpace(f.data[f.lines[pos.Line-1]:offset])) > 0 {
-		return d, true
+	pos := d.pos(offset)
+	line := pos.Line
+	if len(bytes.TrimSpace(d.data[d.lines[line-1]:offset])) == 0 {
+		if next := d.after(line); next <= len(d.lines) {
+			line = next
+		}
 	}
-	for line := pos.Line + 1; line <= len(f.lines); line++ {
-		start := f.lines[line-1]
-		rest := bytes.TrimSpace(f.data[start:f.lineEnd(start)])
-		if len(rest) > 0 && !bytes.HasPrefix(rest, []byte(mark)) {
-			d.Line = line
+	d.list = append(d.list, Directive{Pos: pos, End: d.file.pos(end), Line: line, Text: strings.TrimSpace(text)})
+}
+
+// after returns the first line behind one that is neither blank nor a comment,
+// and the number behind the last line when there is none.
+func (d *directives) after(line int) int {
+	if d.next > line {
+		return d.next
+	}
+	for d.next = line + 1; d.next <= len(d.lines); d.next++ {
+		start := d.lines[d.next-1]
+		rest := bytes.TrimSpace(d.data[start:d.lineEnd(start)])
+		if len(rest) > 0 && !bytes.HasPrefix(rest, []byte(d.mark)) {
 			break
 		}
 	}
-	return d, true
+	return d.next
 }
 
 // cueDirectives finds the directives of a CUE file that was parsed before.
-func (f *file) cueDirectives() (out []Directive) {
+func (f *file) cueDirectives() []Directive {
+	out := directives{file: f, mark: "//"}
 	var s scanner.Scanner
 	s.Init(token.NewFile(f.name, -1, len(f.data)), f.data, func(token.Pos, string, []any) {}, scanner.ScanComments)
 	// How many parentheses are open in each string that is being interpolated.
@@ -81,11 +103,9 @@ func (f *file) cueDirectives() (out []Directive) {
 		last := len(open) - 1
 		switch {
 		case tok == token.EOF:
-			return out
+			return out.list
 		case tok == token.COMMENT:
-			if d, ok := f.directive(pos.Offset(), "//"); ok {
-				out = append(out, d)
-			}
+			out.comment(pos.Offset())
 		case tok == token.INTERPOLATION:
 			open = append(open, 0)
 		case tok == token.LPAREN && last >= 0:
@@ -100,7 +120,8 @@ func (f *file) cueDirectives() (out []Directive) {
 
 // yamlDirectives finds the directives of a YAML file that was parsed before. It
 // is parsed again, for the places of the strings that may look like comments.
-func (f *file) yamlDirectives() (out []Directive) {
+func (f *file) yamlDirectives() []Directive {
+	out := directives{file: f, mark: "#"}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(f.data, &doc); err != nil {
 		return nil // which was reported when it was read
@@ -117,13 +138,11 @@ func (f *file) yamlDirectives() (out []Directive) {
 			if f.data[i] != '#' || i > start && f.data[i-1] != ' ' && f.data[i-1] != '\t' || o.hides(i) {
 				continue
 			}
-			if d, ok := f.directive(i, "#"); ok {
-				out = append(out, d)
-			}
+			out.comment(i)
 			break // the rest of the line is this comment
 		}
 	}
-	return out
+	return out.list
 }
 
 // span is a range of bytes.

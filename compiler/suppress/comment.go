@@ -16,11 +16,13 @@ import (
 func Comments(findings diag.List, directives []source.Directive) diag.List {
 	c := comments{
 		findings: slices.Clone(findings), complete: !findings.HasErrors(),
-		lines: make(map[line][]int),
+		targets: make(map[target][]int),
 	}
 	for i := range c.findings {
-		at := line{c.findings[i].Pos.File, c.findings[i].Pos.Line}
-		c.lines[at] = append(c.lines[at], i)
+		if f := &c.findings[i]; f.CanSuppress() {
+			at := target{f.Pos.File, f.Pos.Line, f.Code}
+			c.targets[at] = append(c.targets[at], i)
+		}
 	}
 	for i := range directives {
 		c.directive(&directives[i])
@@ -30,9 +32,11 @@ func Comments(findings diag.List, directives []source.Directive) diag.List {
 	return c.findings
 }
 
-type line struct {
+// target is what a comment can suppress.
+type target struct {
 	file string
 	line int
+	code diag.Code
 }
 
 // comments is one application of comments.
@@ -41,8 +45,10 @@ type comments struct {
 	// complete says that every rule ran, so that a comment without a finding
 	// has none.
 	complete bool
-	// lines has the indices of the findings of each line.
-	lines map[line][]int
+	// targets has the indices of the findings of each target. One that was
+	// suppressed keeps the first only, so that a thousand comments on one line
+	// do not look at its thousand findings each.
+	targets map[target][]int
 }
 
 func (c *comments) problem(code diag.Code, d *source.Directive, format string, args ...any) *diag.Finding {
@@ -97,18 +103,16 @@ func (c *comments) suppress(d *source.Directive, word, reason string) {
 		c.problem(diag.NoReason, d, "the suppression of %s gives no reason", code)
 		return
 	}
-	used := false
-	for _, i := range c.lines[line{d.Pos.File, d.Line}] {
-		f := &c.findings[i]
-		if f.Code != code || !f.CanSuppress() {
-			continue
-		}
-		used = true
-		if f.Suppressed == nil {
+	at := target{d.Pos.File, d.Line, code}
+	found := c.targets[at]
+	for _, i := range found {
+		if f := &c.findings[i]; f.Suppressed == nil {
 			f.Suppressed = &diag.Suppression{By: diag.ByComment, Reason: reason, Pos: d.Pos}
 		}
 	}
-	if !used && c.complete {
+	if len(found) > 0 {
+		c.targets[at] = found[:1]
+	} else if c.complete {
 		c.problem(diag.UnusedComment, d, "line %d has no finding %s, %s", d.Line, code, entry.Title)
 	}
 }
