@@ -77,13 +77,10 @@ type Result struct {
 // there is nothing to migrate.
 func Migrate(ctx context.Context, in argv.Invocation, input diag.List, o Options) Result {
 	m := newMigration(in, o)
-	if input.HasErrors() && len(in.Args) == 0 {
-		m.report.Findings = nil // that arguments are missing follows from it
+	if input.HasErrors() {
+		return Result{Report: &Report{Program: in.Program, Container: in.Container, Findings: input}}
 	}
 	m.report.Findings = append(m.report.Findings, input...)
-	if input.HasErrors() {
-		return Result{Report: m.report}
-	}
 	m.environment(in.Env)
 	m.decide(ctx)
 	m.bucketFile(ctx, in)

@@ -131,7 +131,8 @@ func (m *migration) affinity(header, field, idle, sweep string) {
 	case !m.line.Has(header) && m.stood(header, m.at+"/affinity/"+field):
 		m.forget(header)
 	case !m.line.Has(header):
-		l.note(sameDefault)
+		// A header that is not written is a finding of its own.
+		m.put(m.at+"/affinity/"+field, text(defaultOf(header)), l)
 	case v != nil && len(v.Text) > 256:
 		l.find(diag.LegacyNoEquivalent, "the name of the header is longer than 256 characters", "choose a shorter header")
 	case v != nil:
