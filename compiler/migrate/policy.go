@@ -165,18 +165,18 @@ func (m *migration) means() {
 	for _, b := range m.buckets {
 		for i := range b.groups {
 			if g := &b.groups[i]; g.policy.set {
-				m.meaning(g.policy.value, g.policy.from[0], 1)
+				m.meaning(g.policy.value, g.policy.from[0], 1, g.stage == decode)
 			}
 		}
 	}
 	if n := groups[main]; n > 0 {
-		m.meaning(m.mainPolicy(), main, n)
+		m.meaning(m.mainPolicy(), main, n, false)
 	} else {
 		unused(main, "every group has its own policy")
 	}
 	switch n := groups[decodePolicy]; {
 	case n > 0 && !m.refused("decode-policy"):
-		m.meaning("power_of_two", decodePolicy, n)
+		m.meaning("power_of_two", decodePolicy, n, true)
 	case n == 0 && m.kind == plain:
 		unused(decodePolicy, "there are no decode engines")
 	case n == 0 && len(m.buckets) > 0:
@@ -210,7 +210,7 @@ func (m *migration) modern() bool {
 }
 
 // meaning states what is different about a policy of some groups.
-func (m *migration) meaning(policy string, l *Line, groups int) {
+func (m *migration) meaning(policy string, l *Line, groups int, isDecode bool) {
 	if m.modern() {
 		return
 	}
@@ -244,6 +244,9 @@ func (m *migration) meaning(policy string, l *Line, groups int) {
 		l.change(PowerOfTwoAdmission, "limits are checked on the chosen engine alone; when it is refused no second engine is tried, and the request goes on to its next bucket")
 	}
 	if slices.Contains([]string{"power_of_two", "session_aware", "cache_aware"}, policy) {
+		if !isDecode {
+			l.change(CapacityExhaustion, "when every engine is refused the request goes on to its next bucket, and after the last one the answer is 503 with the reasons; the older router made a second pass with relaxed limits")
+		}
 		m.capacity(l)
 	}
 }
@@ -270,7 +273,6 @@ func (m *migration) refused(name string) bool {
 
 // capacity states that the engines' own capacity is no limit any more.
 func (m *migration) capacity(l *Line) {
-	l.change(CapacityExhaustion, "when every engine is refused the request goes on to its next bucket, and after the last one the answer is 503 with the reasons; the older router made a second pass with relaxed limits")
 	l.change(EngineCapacity, "the older router refused an engine at the running requests and tokens that the engine itself reports as its capacity; no limit does that by itself now, so write max_running_requests and max_kv_tokens into admission if it matters")
 }
 
