@@ -63,7 +63,7 @@ const secretName = `(?i:passwo?r?d|secret|credentials?|authorization|bearer|(?:a
 var (
 	secretNames = regexp.MustCompile(secretName + `$`)
 	// secretScheme is the value of a header that names its scheme first.
-	secretScheme = regexp.MustCompile(`(?i:authorization)["']?\s*[:=]\s*["']?(?i:bearer|basic|token|digest)\s+([^\s"',}]+)`)
+	secretScheme = regexp.MustCompile(`(?i:authorization)["']?\s*[:=]\s*["']?(?i:bearer|basic|token|digest)\s+([^\s"',}]+)|\b(?i:bearer)\s+([A-Za-z0-9._~+/=-]{8,})`)
 	secretFields = regexp.MustCompile(secretName + `["']?\s*[:=]\s*("[^"]*"?|'[^']*'?|[^\s,}\]"'][^\s,}\]]*)`)
 )
 
@@ -78,7 +78,9 @@ func Mask(line string) string {
 	out := []byte(line)
 	for _, secret := range []*regexp.Regexp{secretFields, secretScheme} {
 		for _, at := range secret.FindAllStringSubmatchIndex(line, -1) {
-			hide(out, at[2], at[3])
+			for i := 2; i < len(at); i += 2 {
+				hide(out, max(at[i], 0), at[i+1])
+			}
 		}
 	}
 	// Where the URL at hand starts, whether it has a scheme, and where its part

@@ -48,6 +48,8 @@ func TestMask(t *testing.T) {
 	f("{auth_token: abc, b: 1}", "{auth_token: ***, b: 1}")
 	f("secret: 'it'", "secret: '**'")
 	f("Authorization: Bearer abc", "Authorization: ****** ***")
+	f("--x=Bearer abcdefgh", "--x=Bearer ********")
+	f("the bearer of it", "the bearer of it")
 	f("{'authorization': 'basic abc', x: 1}", "{'authorization': '*********', x: 1}")
 	// A hostile line takes linear time.
 	for _, unit := range []string{"@", "?", ":@", "http://", "/?", "a:", "secret:"} {

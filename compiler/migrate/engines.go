@@ -239,7 +239,7 @@ func (m *migration) roles() {
 		if !used[j] && (len(m.engines) > 0 || a.URL != "") {
 			what := "every engine has an answer already"
 			if a.URL != "" {
-				what = "no engine has the URL " + a.URL
+				what = "no engine has the URL " + diag.Mask(a.URL)
 			}
 			m.report.Findings.Add(diag.New(diag.UselessDecision, diag.Pos{}, "", fmt.Sprintf("the answer --role %s is not needed: %s", a.Role, what))).
 				Hint = "remove it"

@@ -49,7 +49,11 @@ func (d *decoder) collect(n *source.Node, pointer string) {
 			d.collect(e, source.Join(pointer, strconv.Itoa(i)))
 		}
 	default:
-		d.fields = append(d.fields, Field{Pointer: pointer, Pos: d.tree.NodePos(n), Raw: raw(n)})
+		f := Field{Pointer: pointer, Pos: d.tree.NodePos(n), Raw: raw(n)}
+		if slices.ContainsFunc(source.Split(pointer), diag.SecretName) {
+			f.Raw = "***"
+		}
+		d.fields = append(d.fields, f)
 	}
 }
 

@@ -126,7 +126,7 @@ func TestParsePair(t *testing.T) {
 
 // TestFields: every scalar and list of scalars of a file is listed once.
 func TestFields(t *testing.T) {
-	x, _ := bucketfile.Read(t.Context(), "b", []byte(`{"buckets": [{"id": "a", "worker_ids": ["http://u:p@a", "b"], "rank": null}], "x": []}`), bucketfile.Options{})
+	x, _ := bucketfile.Read(t.Context(), "b", []byte(`{"buckets": [{"id": "a", "worker_ids": ["http://u:p@a", "b"], "rank": null}], "x": [], "api_key": "k"}`), bucketfile.Options{})
 	var b strings.Builder
 	for _, f := range x.Fields {
 		fmt.Fprintf(&b, "%s %s %s\n", f.Pos, f.Pointer, f.Raw)
@@ -135,6 +135,7 @@ func TestFields(t *testing.T) {
 b:1:40 /buckets/0/worker_ids ["http://***@a", "b"]
 b:1:71 /buckets/0/rank null
 b:1:84 /x []
+b:1:99 /api_key ***
 `
 	if b.String() != want {
 		t.Errorf("got\n%s", b.String())

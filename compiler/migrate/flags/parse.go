@@ -460,7 +460,7 @@ func (l *Line) Values(name string) (out []Value) {
 func (l *Line) Pos(g *Given) diag.Pos { return l.Args[g.Elements[0]].Pos }
 
 // quote writes text of the user in a message.
-func quote(text string) string { return strconv.Quote(diag.Shorten(text)) }
+func quote(text string) string { return strconv.Quote(diag.Mask(diag.Shorten(text))) }
 
 // identifier is the name of a variable.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
