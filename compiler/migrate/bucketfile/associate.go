@@ -206,8 +206,9 @@ func (a *association) ask(p *Pair, one, other *Value[uint64], question, name str
 	low, high := min(one.Value, other.Value), max(one.Value, other.Value)
 	line := fmt.Sprintf("%s: %s", name, placeholder)
 	choice := fmt.Sprintf("%s: %d or %d", name, low, high)
-	for i := range a.open {
-		o := &a.open[i]
+	// They follow each other.
+	if n := len(a.open); n > 0 {
+		o := &a.open[n-1]
 		if len(o.Answer) > 1 && o.Section == "pairs" && o.Answer[0] == "prefill: "+scalar(p.Prefill.Value) && o.Answer[1] == "decode: "+scalar(p.Decode.Value) {
 			o.Question += " " + question
 			o.Origins = append(o.Origins, one.Origins[0], other.Origins[0])
