@@ -115,10 +115,19 @@ const (
 // findings adds what the check of the configuration said.
 func (v *planView) findings(list diag.List) {
 	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b diag.Finding) int { return cmp.Compare(a.Severity, b.Severity) })
+	rank := func(f *diag.Finding) int {
+		if f.Suppressed != nil {
+			return int(diag.Note) + 1
+		}
+		return int(f.Severity)
+	}
+	slices.SortStableFunc(sorted, func(a, b diag.Finding) int { return cmp.Compare(rank(&a), rank(&b)) })
 	for i := range sorted {
 		f := &sorted[i]
 		one := findingView{f.Severity.String(), string(f.Code), f.Pos.String(), f.Message, f.Hint}
+		if why := f.Suppressed; why != nil {
+			one.Severity, one.Hint = "suppressed", "suppressed by "+why.By.String()+": "+why.Reason
+		}
 		switch {
 		case i < unfoldedFindings:
 			v.Findings = append(v.Findings, one)
@@ -137,6 +146,9 @@ func (v *planView) findings(list diag.List) {
 		if n := list.Count(s); n > 0 {
 			counts = append(counts, plural(n, s.String()))
 		}
+	}
+	if n := list.Suppressed(); n > 0 {
+		counts = append(counts, itoa(n)+" suppressed")
 	}
 	v.FindingCounts = cmp.Or(strings.Join(counts, ", "), "none")
 	v.Tiles = append(v.Tiles, tile{itoa(len(list)), noun(len(list), "finding"), "#findings", v.Worst})

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"shunt/compiler"
+	"shunt/compiler/diag"
 	"shunt/compiler/report"
 	"shunt/compiler/report/page"
 	"shunt/compiler/source"
@@ -265,5 +266,26 @@ models:
 	}
 	if strings.Contains(written(t, compiled(t, "a.yaml", "version: 1\nmodels:\n  - id: m\n    discovery: {static: {engines: [{id: e, url: 'http://10.0.0.1:1', role: plain}]}}\n")), "no bucket takes") {
 		t.Error("a gap where there is none")
+	}
+}
+
+// TestSuppressedFindings: what was accepted is shown as that, with the reason,
+// and does not count.
+func TestSuppressedFindings(t *testing.T) {
+	p := examples(t)["../../../examples/plain/routing.yaml"]
+	if p.Document == nil {
+		t.Fatal("no example")
+	}
+	f := diag.New(diag.LengthGap, diag.Pos{File: "c.yaml", Line: 1, Column: 1}, "", "a gap")
+	f.Suppressed = &diag.Suppression{By: diag.ByComment, Reason: "nobody asks for it"}
+	p.Findings = diag.List{f}
+	out := written(t, p)
+	for _, want := range []string{"1 suppressed", "suppressed by comment: nobody asks for it", `badge suppressed`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(out, "1 warning") {
+		t.Error("the page counts a suppressed finding")
 	}
 }
