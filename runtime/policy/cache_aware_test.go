@@ -446,6 +446,7 @@ func TestACachePickAllocatesNothing(t *testing.T) {
 func BenchmarkCacheAware(b *testing.B) {
 	all, p := loadedGroup(b)
 	ctx, req := b.Context(), request(32768)
+	b.Cleanup(func() { b.ReportMetric(20000, "budget-ns") })
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := p.Pick(ctx, all, req); err != nil {

@@ -72,6 +72,7 @@ func BenchmarkApply(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mblocks/s")
+			b.ReportMetric(2, "budget-Mblocks/s")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
@@ -123,6 +124,7 @@ func BenchmarkMemory(b *testing.B) {
 				}
 				s := x.Stats()
 				b.ReportMetric(float64(heap()-before)/float64(s.Carried), "B/block-owner")
+				b.ReportMetric(64, "budget-B")
 				b.ReportMetric(float64(s.Sets), "sets")
 				runtime.KeepAlive(x)
 			}
@@ -163,6 +165,7 @@ func BenchmarkLookup(b *testing.B) {
 			b.Run(fmt.Sprintf("hashed-%dk-writer-%v", tokens>>10, writing), func(b *testing.B) {
 				defer write(x, owners[1], writing)()
 				var dst []prefix.Match
+				budgeted(b, tokens)
 				for b.Loop() {
 					dst, _ = x.Match(dst[:0], h)
 				}
@@ -170,6 +173,7 @@ func BenchmarkLookup(b *testing.B) {
 			b.Run(fmt.Sprintf("tokens-%dk-writer-%v", tokens>>10, writing), func(b *testing.B) {
 				defer write(x, owners[1], writing)()
 				var dst []prefix.Match
+				budgeted(b, tokens)
 				for b.Loop() {
 					dst, _ = x.MatchChain(dst[:0], hashing.Chain(p))
 				}
@@ -178,6 +182,7 @@ func BenchmarkLookup(b *testing.B) {
 				defer write(x, owners[1], writing)()
 				digests := prefix.NewDigests(0)
 				var dst []prefix.Match
+				budgeted(b, tokens)
 				for b.Loop() {
 					c := hashing.Chain(p)
 					c.Reuse(digests)
@@ -185,6 +190,13 @@ func BenchmarkLookup(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// budgeted prints the budget of the longest prompt beside its time.
+func budgeted(b *testing.B, tokens int) {
+	if tokens == 128<<10 {
+		b.Cleanup(func() { b.ReportMetric(150_000, "budget-ns") })
 	}
 }
 
