@@ -141,7 +141,7 @@ func (m *migration) associate(file bucketfile.File) {
 		l := m.from(q.Origins[:1])[0]
 		hint := "name the pair with --pair PREFILL=DECODE or answer in the decisions file"
 		if len(q.Answer) > 0 {
-			hint = "answer in the decisions file: " + strings.Join(strings.Fields(q.Text()), " ")
+			hint = "answer in the decisions file: " + q.Text()
 			if len(q.Choices) > 0 {
 				hint += " (" + strings.Join(q.Choices, "; ") + ")"
 			}

@@ -316,6 +316,8 @@ func (m *migration) discovery() {
 			l.find(diag.LegacyDecision, "it selects engines that are not known", "list them under engines in the decisions file")
 			continue
 		}
+		// Where the engines are listed, it does not matter which namespace had them.
+		l.Findings = slices.DeleteFunc(l.Findings, func(f diag.Finding) bool { return f.Code == diag.LegacyOpen })
 		l.change(Discovery, "Kubernetes is not asked; the engines are those of the decisions file, and a change of them needs a new plan")
 	}
 }

@@ -129,8 +129,10 @@ type migration struct {
 	// rustLog is the line of the variable that overrides --log-level.
 	rustLog *Line
 	level   string
-	// named says that the invocation stands in something with a name.
-	named bool
+	// named is what the invocation stands in, if that has a name.
+	named string
+	// grace is argv.Invocation.GraceSeconds.
+	grace uint64
 	// fromFile says that there is no command line.
 	fromFile bool
 }
@@ -138,12 +140,18 @@ type migration struct {
 // newMigration parses the command line and makes a line of each argument.
 func newMigration(in argv.Invocation, o Options) *migration {
 	m := &migration{
-		options: o, line: flags.Parse(in.Args), root: &node{}, at: "/models/0",
+		options: o, line: flags.ParseWithin(in.Args, in.GraceSeconds), grace: in.GraceSeconds, root: &node{}, at: "/models/0",
 		report: &Report{Program: in.Program, Container: in.Container, elements: len(in.Args)},
 		given:  make(map[string][]*Line), byElement: make(map[int]*Line), absent: make(map[string]*Line), origins: make(map[string]*Line),
 		fields: make(map[string]*Line), decisions: make(map[string]*Line),
 	}
-	m.named = in.Container != "" && (in.Kind == argv.KindKubernetes || in.Kind == argv.KindCompose)
+	switch {
+	case in.Container == "":
+	case in.Kind == argv.KindKubernetes:
+		m.named = "container"
+	case in.Kind == argv.KindCompose:
+		m.named = "service"
+	}
 	m.report.Findings = append(m.report.Findings, m.line.Findings...)
 	for i := range m.line.Given {
 		g := &m.line.Given[i]
@@ -381,8 +389,8 @@ func (m *migration) heading(fine bool) []string {
 	if m.fromFile {
 		from = "the configuration file of an older router"
 	}
-	if m.named {
-		from += " in " + m.report.Container
+	if m.named != "" {
+		from += " in the " + m.named + " " + m.report.Container
 	}
 	out := []string{"Made by shunt migrate of " + clip(from, 120) + "."}
 	if !fine {

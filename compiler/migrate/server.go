@@ -135,6 +135,11 @@ func (m *migration) shutdown() {
 	} else {
 		graceLine.note("nothing depended on it but a warning")
 	}
+	if v == nil && m.grace > pause && m.grace-pause < life {
+		m.put("/server/drain_timeout", duration(m.grace-pause), m.fixed(fmt.Sprintf("what the pause leaves of terminationGracePeriodSeconds %d", m.grace),
+			"requests in flight are cut in order when the process would have been ended"))
+		return
+	}
 	m.put("/server/drain_timeout", duration(life),
 		m.fixed("no limit of the wait for requests in flight", "none lives longer than --stale-request-timeout-secs, so that is as good as no limit; without this they would be cut after 30s"))
 }

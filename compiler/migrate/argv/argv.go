@@ -109,6 +109,9 @@ type Invocation struct {
 	Env []Env
 	// Files are by the path at which the router sees them.
 	Files map[string]File
+	// GraceSeconds is how long the process may take to end, as the manifest of its
+	// pod says; 0 where nothing does.
+	GraceSeconds uint64
 }
 
 // FromArgs returns the invocation with these arguments, which a shell has

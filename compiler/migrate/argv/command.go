@@ -25,6 +25,8 @@ type candidate struct {
 	// sure says that the program has the name of a router, and likely that the
 	// arguments look like its own.
 	sure, likely bool
+	// grace is Invocation.GraceSeconds.
+	grace uint64
 	// files are made on demand, for they may be large.
 	files func() map[string]File
 	// findings are those about this command, which nobody wants to read when
@@ -325,7 +327,7 @@ func names(found, all []candidate) string {
 // take makes the invocation of the candidate.
 func (r *reader) take(c candidate, name string) Invocation {
 	r.findings = append(r.findings, c.findings...)
-	inv := Invocation{Kind: r.kind, Program: c.program, Container: name, Env: c.env}
+	inv := Invocation{Kind: r.kind, Program: c.program, Container: name, Env: c.env, GraceSeconds: c.grace}
 	if r.options.Container != "" {
 		inv.Container = r.options.Container
 	}

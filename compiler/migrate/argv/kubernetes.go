@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -170,6 +171,7 @@ func (m *manifests) container(c *yaml.Node, o object, list string) {
 		}
 		f.findings = slices.Concat(own, notes, f.findings)
 		f.env = slices.Concat(env, f.env)
+		f.grace, _ = strconv.ParseUint(str(field(o.spec, "terminationGracePeriodSeconds")), 10, 31) // 0 then
 		f.files = func() map[string]File { return m.mounted(c, o) }
 		m.found = append(m.found, *f)
 	}
@@ -278,6 +280,14 @@ func (m *manifests) environment(c *yaml.Node, namespace string) (env []Env, vars
 			value = m.fromConfigMap(field(e, "valueFrom"), namespace)
 		}
 		if name == "" {
+			continue
+		}
+		// The namespace of the pod is in its manifest, unless somebody else says it.
+		if namespace != "" && str(at(e, "valueFrom", "fieldRef", "fieldPath")) == "metadata.namespace" {
+			w := &word{at: m.pos(e), some: true}
+			w.addFixed(namespace, w.at)
+			vars.values[name] = w
+			env = append(env, newEnv(name, namespace, true, w.at))
 			continue
 		}
 		if value == nil && field(e, "valueFrom") != nil || diag.SecretName(name) {

@@ -114,20 +114,25 @@ func ReadDecisions(ctx context.Context, name string, data []byte) (Decisions, di
 		o.positive(out.Choices, "choices")
 	}
 	out.Tokenizer = o.text("tokenizer")
-	d.placeholders()
+	d.placeholders(&out)
 	d.twice(out)
 	d.out.Sort()
 	return out, d.out
 }
 
-// placeholders reports answers that are still those of the template.
-func (d *decoder) placeholders() {
+// placeholders reports answers that are still those of the template. An entry
+// that does not say what it is about is left out, for whatever else is wrong with
+// it is no news.
+func (d *decoder) placeholders(x *Decisions) {
 	for _, f := range d.fields {
 		if n := d.tree.Node(f.Pointer); n != nil && n.Kind == source.String && n.Text == placeholder {
 			d.out = slices.DeleteFunc(d.out, func(old diag.Finding) bool { return old.Path == f.Pointer })
 			d.add(diag.BadDecision, f.Pos, f.Pointer, nameOf(f.Pointer)+" is still the placeholder "+placeholder, "write the answer in place of it, or remove the entry")
 		}
 	}
+	x.Pairs = slices.DeleteFunc(x.Pairs, func(p Pair) bool { return p.Prefill.Value == placeholder || p.Decode.Value == placeholder })
+	x.Lone = slices.DeleteFunc(x.Lone, func(l Lone) bool { return l.Spec.Value == placeholder })
+	x.Engines = slices.DeleteFunc(x.Engines, func(e Engine) bool { return e.URL != nil && e.URL.Value == placeholder })
 }
 
 func (d *decoder) pair(n *source.Node, pointer string) Pair {

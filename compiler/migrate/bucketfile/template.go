@@ -73,7 +73,8 @@ func comment(b *strings.Builder, indent, text string) {
 	}
 }
 
-// Text is how the decisions file would answer the question, for reports.
+// Text is how the decisions file would answer the question, for reports: YAML on
+// one line.
 func (o Open) Text() string {
 	if len(o.Answer) == 0 {
 		return ""
@@ -81,5 +82,5 @@ func (o Open) Text() string {
 	if !strings.Contains(o.Answer[0], ": ") {
 		return o.Section + ": " + o.Answer[0]
 	}
-	return o.Section + ":\n  - " + strings.Join(o.Answer, "\n    ")
+	return o.Section + ": [{" + strings.Join(o.Answer, ", ") + "}]"
 }

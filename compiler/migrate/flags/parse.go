@@ -48,12 +48,18 @@ type Line struct {
 	Given []Given
 	// Findings are what is wrong with the line and with no part of it.
 	Findings diag.List
+	// graceSeconds is how long the process has to end, 0 where nobody says it.
+	graceSeconds uint64
 }
 
 // Parse splits a command line as the older router does, and reports everything
 // that its parser would refuse, not only the first.
-func Parse(args []argv.Arg) *Line {
-	p := parser{line: &Line{Args: args}, table: Table(), foreign: ForeignTable()}
+func Parse(args []argv.Arg) *Line { return ParseWithin(args, 0) }
+
+// ParseWithin is Parse for a process that has graceSeconds to end, 0 for nobody
+// says it.
+func ParseWithin(args []argv.Arg, graceSeconds uint64) *Line {
+	p := parser{line: &Line{Args: args, graceSeconds: graceSeconds}, table: Table(), foreign: ForeignTable()}
 	for p.at < len(args) {
 		p.next()
 	}
@@ -99,7 +105,7 @@ func (p *parser) next() {
 // word is an element that belongs to no argument.
 func (p *parser) word(g *Given, arg *argv.Arg) {
 	if len(arg.Open) > 0 {
-		g.add(diag.LegacyOpen, arg.Pos, fmt.Sprintf("%s may be any arguments", quote(arg.Text)), "write the arguments in place of "+names(arg.Open)+", or say them with --var")
+		g.add(diag.LegacyOpen, arg.Pos, fmt.Sprintf("%s may be any arguments", quote(arg.Text)), whatToWrite("arguments", arg.Open))
 		return
 	}
 	hint := "remove it"
@@ -304,7 +310,11 @@ func (l *Line) check(at int) {
 		v := &g.Values[i]
 		if len(v.Open) > 0 {
 			v.Bad = true
-			g.add(diag.LegacyOpen, l.Args[v.At].Pos, fmt.Sprintf("the value of --%s is %s", g.Name, quote(v.Text)), "write the value in place of "+names(v.Open)+", or say it with --var")
+			message := fmt.Sprintf("the value of --%s is %s", g.Name, quote(v.Text))
+			if condition, ok := strings.CutPrefix(v.Open[0], "("); ok {
+				message = fmt.Sprintf("--%s %s is given %s", g.Name, quote(v.Text), strings.TrimSuffix(condition, ")"))
+			}
+			g.add(diag.LegacyOpen, l.Args[v.At].Pos, message, whatToWrite("value", v.Open))
 			continue
 		}
 		l.value(g, v)
@@ -464,6 +474,18 @@ func quote(text string) string { return strconv.Quote(diag.Mask(diag.Shorten(tex
 
 // identifier is the name of a variable.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// whatToWrite says how to give what is open in an argument.
+func whatToWrite(what string, open []string) string {
+	hint := "write the " + what + " in place of " + names(open)
+	if strings.HasPrefix(open[0], "(") {
+		return "write the command as it runs, without the condition"
+	}
+	if identifier.MatchString(open[0]) {
+		hint += ", or give --var " + open[0] + "=VALUE"
+	}
+	return hint
+}
 
 // names lists variables in a message.
 func names(list []string) string {

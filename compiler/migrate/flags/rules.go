@@ -473,12 +473,19 @@ func (l *Line) adviceRules() {
 	v := l.Value("termination-grace-secs")
 	if v != nil {
 		grace = v.Number
+	} else if l.graceSeconds > 0 {
+		grace = l.graceSeconds
 	}
 	if drain < grace || l.Has("shutdown-drain-secs") && l.Value("shutdown-drain-secs") == nil { // R42
 		return
 	}
-	message := fmt.Sprintf("the pause of %d s before the shutdown takes the whole grace period of %d s, so requests in flight are cut", drain, grace)
+	period := fmt.Sprintf("the whole grace period of %d s", grace)
 	hint := "make the grace period longer than --shutdown-drain-secs plus the longest request"
+	if v == nil && l.graceSeconds == 0 {
+		period += ", which is what Kubernetes gives where nothing else is said"
+		hint += ", or say with --termination-grace-secs that it is"
+	}
+	message := fmt.Sprintf("the pause of %d s before the shutdown takes %s, so requests in flight are cut", drain, period)
 	for _, name := range []string{"shutdown-drain-secs", "termination-grace-secs"} {
 		if g := l.Get(name); g != nil {
 			g.add(diag.LegacyAdvice, l.Pos(g), message, hint)
