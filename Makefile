@@ -40,7 +40,7 @@ demo: bin/demo ## route requests of three sizes through eight simulated engines,
 demo-cache: bin/demo ## conversations that follow the engine with their prefix, and the hit rate against round_robin
 	@bin/demo --bin bin --cache
 
-run: bin/demo ## the same, and keep it up for your own requests until Ctrl-C
+run: bin/demo ## the stack of demo, kept up for your own requests until Ctrl-C
 	@bin/demo --bin bin --keep
 
 test: ## run all tests

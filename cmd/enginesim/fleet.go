@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -85,6 +86,9 @@ func parseFleet(data []byte) ([]entry, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&entries); err != nil {
+		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok && strings.Contains(name, "-") {
+			return nil, fmt.Errorf("unknown field %s; names are those of the flags with _ in place of -", name)
+		}
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {

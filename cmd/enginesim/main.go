@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		Name:  "enginesim",
 		Usage: "simulate SGLang engines",
 		Description: "Starts one engine as the flags say or, with --fleet, those of a file: a JSON list of\n" +
-			"objects whose members are named like the flags, which stand for what an object leaves out:\n\n" +
+			"objects whose members are named like the flags, with _ for -; flags stand for what an object leaves out:\n\n" +
 			`[{"id":"P1","role":"prefill"},{"id":"D1","role":"decode","inter_token":"5ms"}]` + "\n\n" +
 			"When all accept connections, one line on standard output tells the addresses:\n\n" +
 			`{"engines":[{"id":"P1","role":"prefill","url":"http://127.0.0.1:4001","bootstrap_port":4002}]}`,

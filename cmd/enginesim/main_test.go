@@ -125,6 +125,7 @@ func TestWrongUsage(t *testing.T) {
 	f(exitUsage, "no engines", "--fleet", file(`[]`))
 	f(exitUsage, "used twice", "--fleet", file(`[{"id":"A"},{"id":"A"}]`))
 	f(exitUsage, "speed", "--fleet", file(`[{"id":"A","speed":1}]`))
+	f(exitUsage, "_ in place of -", "--fleet", file(`[{"id":"A","block-size":1}]`))
 	f(exitUsage, "text after", "--fleet", file(`[{"id":"A"}] x`))
 	f(exitUsage, "soon", "--fleet", file(`[{"id":"A","inter_token":"soon"}]`))
 	f(exitUsage, "exclude", "--id", "x", "--fleet", file(`[{"id":"A"}]`))

@@ -123,7 +123,11 @@ func (a *acceptance) finish(rep *reporting, findings diag.List, data []byte, s *
 				n++
 			}
 		}
-		fmt.Fprintf(s.err, "shunt: %s is written, entries: %d\n", a.next, n)
+		what := "findings"
+		if n == 1 {
+			what = "finding"
+		}
+		fmt.Fprintf(s.err, "shunt: wrote %s, which accepts %d %s\n", a.next, n, what)
 	}
 	return nil
 }

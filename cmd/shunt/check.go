@@ -19,7 +19,7 @@ func checkCommand(s *streams) *cli.Command {
 		Usage:     "find the mistakes of a configuration",
 		UsageText: "shunt check [OPTION]... FILE...",
 		Description: "Reads the files, unifies them into one configuration and reports every mistake and warning at its\n" +
-			"place. - is standard input. Nothing else is read, and nothing is written except reports.\n\n" + acceptText,
+			"place. - is standard input. Nothing else is read, and nothing is written except reports.\n\n" + acceptText + "\n\n" + exitFailOnText,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.BoolFlag{Name: "each", Usage: "take each file for a configuration of its own"},
 		}, reportFlags(), acceptFlags(), inputFlags()),
@@ -41,6 +41,12 @@ func checkCommand(s *streams) *cli.Command {
 const acceptText = "A comment # shunt:ignore CODE reason on the line of a warning or note, or above it, accepts it; CUE has\n" +
 	"the same behind //. So do --ignore and --baseline. Errors cannot be accepted, every format but checkstyle\n" +
 	"and gitlab shows what was, and what accepts nothing is reported."
+
+// exitText and exitFailOnText are the exit statuses in the help of commands.
+const (
+	exitText       = "Exit status: 0 fine, 1 an error was found, 2 wrong usage, 3 the job could not be done."
+	exitFailOnText = "Exit status: 0 fine, 1 findings at or above --fail-on, 2 wrong usage, 3 the job could not be done."
+)
 
 // judging is a command that compiles configurations and reports what it finds.
 type judging struct {
@@ -159,7 +165,7 @@ func compileCommand(s *streams) *cli.Command {
 		UsageText: "shunt compile [OPTION]... FILE... -o plan.json",
 		Description: "Checks the files as shunt check does and writes the plan: defaults filled in, buckets in try order,\n" +
 			"names resolved. The plan is replaced as a whole, and not touched when there are findings.\n" +
-			"Prints the digest and the file. Without -o the plan goes to standard output and findings to standard error.\n\n" + acceptText,
+			"Prints the digest and the file. Without -o the plan goes to standard output and findings to standard error.\n\n" + acceptText + "\n\n" + exitFailOnText,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the plan to `FILE`; - is standard output"},
 			signFlag(),

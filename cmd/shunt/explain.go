@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,7 +19,7 @@ func explainCommand(s *streams) *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "say how a plan routes a request, or what the code of a finding means",
-		UsageText: "shunt explain --plan plan.json --request request.json [OPTION]...\n   shunt explain --plan plan.json --body chat.json [OPTION]...\n   shunt explain CODE",
+		UsageText: "shunt explain --plan plan.json --request request.json [OPTION]...\nshunt explain --plan plan.json --body chat.json [OPTION]...\nshunt explain CODE",
 		Description: "Decides one request with the code that shuntd runs, and prints every bucket in try order and why it was\n" +
 			"skipped, the candidates, what the policy compared, what admission said, and the pick. - is standard input.\n\n" +
 			"A request is {\"model\", \"input_tokens\" or \"token_ids\", \"max_output_tokens\" or \"expected_peak_tokens\",\n" +
@@ -34,14 +35,15 @@ func explainCommand(s *streams) *cli.Command {
 			"them \"prefill_tokens_per_second\".\n\n" +
 			"Draws are made from --seed, so a tie may be decided otherwise than by the server.\n\n" +
 			"Exit status: 0 an engine or pair was picked, 1 none was, 2 wrong usage, 3 the job could not be done.",
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`"},
+		Flags: slices.Concat([]cli.Flag{
+			&cli.StringFlag{Name: "plan", Usage: "the plan `FILE`, or a configuration, which is compiled"},
 			&cli.StringFlag{Name: "request", Usage: "the facts of a request, as `FILE`"},
 			&cli.StringFlag{Name: "body", Usage: "the body of a chat request, as `FILE`; its length is found as shuntd does"},
 			&cli.StringFlag{Name: "world", Usage: "the state of the engines, as `FILE`"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`NAME` of the form of the decision: text or json"},
 			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`N` that decides every draw; another one may decide a tie otherwise"},
-		},
+			noColorFlag(),
+		}, inputFlags()),
 		Action: func(c *cli.Context) error {
 			if c.String("plan") == "" && c.NArg() == 1 {
 				return explainCode(s.out, c.Args().First())
@@ -64,7 +66,10 @@ func explainDecision(c *cli.Context, s *streams) error {
 	case c.String("format") != "text" && c.String("format") != "json":
 		return wrongUsage("--format %q is not text or json", c.String("format"))
 	}
-	document, err := loadPlan(s, c.String("plan"))
+	document, err := planOf(c, s, []string{c.String("plan")})
+	if status, ok := errors.AsType[exitStatus](err); ok && status == exitFindings {
+		return exitStatus(exitFailed) // 1 says that a request was decided
+	}
 	if err != nil {
 		return err
 	}
@@ -149,17 +154,4 @@ func readRequest(c *cli.Context, s *streams, document *plan.Document) (r simulat
 		return r, fmt.Errorf("%s: %w", name, err)
 	}
 	return r, nil
-}
-
-// loadPlan reads a plan as shuntd does.
-func loadPlan(s *streams, name string) (*plan.Document, error) {
-	data, err := readArgument(s, name, maxPlanBytes)
-	if err != nil {
-		return nil, err
-	}
-	document, err := plan.Load(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return document, nil
 }

@@ -176,7 +176,7 @@ func readArgument(s *streams, name string, limit int64) ([]byte, error) {
 	}
 	data, err := readBounded(name, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, fmt.Errorf("read %s: %w", name, cause(err))
 	}
 	return data, nil
 }

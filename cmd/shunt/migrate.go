@@ -24,7 +24,7 @@ func migrateCommand(s *streams) *cli.Command {
 	return &cli.Command{
 		Name:      argumentsOf,
 		Usage:     "make a configuration of the command line of sgl-router",
-		UsageText: "shunt migrate [OPTION]... FILE\n   shunt migrate [OPTION]... -- ARGUMENT...",
+		UsageText: "shunt migrate [OPTION]... FILE\nshunt migrate [OPTION]... -- ARGUMENT...",
 		Description: "Reads how an older router is started: its arguments behind --, or a file that holds them, which is a\n" +
 			"shell script, a Kubernetes manifest, a compose file or a systemd unit. The configuration file of the first\n" +
 			"versions, which had no arguments, is read too. - is standard input.\n\n" +
@@ -94,11 +94,11 @@ func runMigrate(c *cli.Context, s *streams) error {
 		output, out = "", s.err
 	}
 	o.Output, o.Judge = output, checkTokenizers
-	reports, err := newMigrationReports(c, out)
-	if err != nil {
+	reports := &migrationReports{out: out}
+	if reports.targets, err = parseTargets(c, "report", []string{"text", "json", "markdown"}); err != nil {
 		return err
 	}
-	written := reports.files()
+	written := filesOf(reports.targets)
 	template := c.String("write-decisions")
 	for _, name := range []string{output, template} {
 		if name != "" {
@@ -278,43 +278,8 @@ func invocationOptions(c *cli.Context) (o argv.Options, err error) {
 
 // migrationReports is where the report goes.
 type migrationReports struct {
-	targets []struct{ format, file string }
+	targets []target
 	out     io.Writer
-}
-
-func newMigrationReports(c *cli.Context, out io.Writer) (*migrationReports, error) {
-	r := &migrationReports{out: out}
-	words := c.StringSlice("report")
-	if len(words) == 0 {
-		words = []string{"text"}
-	}
-	streams := 0
-	for _, word := range words {
-		name, file, toFile := strings.Cut(word, "=")
-		if !slices.Contains([]string{"text", "json", "markdown"}, name) {
-			return nil, wrongUsage("--report %q is not text, json or markdown", name)
-		}
-		if toFile && file == "" {
-			return nil, wrongUsage("--report %q names no file", word)
-		}
-		if !toFile {
-			streams++
-		}
-		r.targets = append(r.targets, struct{ format, file string }{name, file})
-	}
-	if streams > 1 {
-		return nil, wrongUsage("only one --report goes to the same stream; give the others a file, as in --report json=FILE")
-	}
-	return r, nil
-}
-
-func (r *migrationReports) files() (out []string) {
-	for _, t := range r.targets {
-		if t.file != "" {
-			out = append(out, t.file)
-		}
-	}
-	return out
 }
 
 func (r *migrationReports) write(rep *migrate.Report) error {

@@ -34,7 +34,12 @@ func formatNames() string {
 	for _, f := range report.Formats() {
 		names = append(names, string(f))
 	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	return alternatives(names)
+}
+
+// alternatives lists words for people.
+func alternatives(words []string) string {
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
 func noColorFlag() cli.Flag {
@@ -87,48 +92,64 @@ func severity(word string) (diag.Severity, error) {
 }
 
 // addTargets reads the values of --format.
-func (r *reporting) addTargets(c *cli.Context) error {
-	words := c.StringSlice("format")
-	if len(words) == 0 {
-		words = []string{string(report.Text)}
+func (r *reporting) addTargets(c *cli.Context) (err error) {
+	var names []string
+	for _, f := range report.Formats() {
+		names = append(names, string(f))
 	}
+	r.targets, err = parseTargets(c, "format", names)
+	for i := range r.targets {
+		if t := &r.targets[i]; t.file == "" && t.format == report.Text && colors(c, r.out) {
+			t.format = report.TextColor
+		}
+	}
+	return err
+}
+
+// parseTargets reads the values NAME[=FILE] of an option. Without any there is
+// text for the stream, and only one report may go there.
+func parseTargets(c *cli.Context, option string, names []string) ([]target, error) {
+	words := c.StringSlice(option)
+	if len(words) == 0 {
+		return []target{{format: report.Text}}, nil
+	}
+	var out []target
 	streams := 0
 	for _, word := range words {
 		name, file, toFile := strings.Cut(word, "=")
-		f := report.Format(name)
-		if !slices.Contains(report.Formats(), f) {
-			return wrongUsage("--format %q is not %s", name, formatNames())
+		if !slices.Contains(names, name) {
+			return nil, wrongUsage("--%s %q is not %s", option, name, alternatives(names))
 		}
 		if toFile && file == "" {
-			return wrongUsage("--format %q names no file", word)
+			return nil, wrongUsage("--%s %q names no file", option, word)
 		}
-		if toFile && file == "-" {
-			file, toFile = "", false
+		if file == "-" {
+			file = ""
 		}
-		if !toFile {
+		if file == "" {
 			streams++
-			if f == report.Text && colors(c, r.out) {
-				f = report.TextColor
-			}
 		}
-		r.targets = append(r.targets, target{f, file})
+		out = append(out, target{report.Format(name), file})
 	}
 	if streams > 1 {
-		return wrongUsage("only one --format goes to the same stream; give the others a file, as in --format json=FILE")
+		return nil, wrongUsage("only one --%s goes to the same stream; give the others a file, as in --%[1]s json=FILE", option)
 	}
-	return nil
+	return out, nil
 }
 
-// files lists the files that reports go to.
-func (r *reporting) files() []string {
+// filesOf lists the files that reports go to.
+func filesOf(targets []target) []string {
 	var out []string
-	for _, t := range r.targets {
+	for _, t := range targets {
 		if t.file != "" {
 			out = append(out, t.file)
 		}
 	}
 	return out
 }
+
+// files lists the files that reports go to.
+func (r *reporting) files() []string { return filesOf(r.targets) }
 
 // distinct refuses to write a file twice, or to write what is read: the last
 // writer would win, and a configuration be lost.

@@ -14,13 +14,14 @@ func reportCommand(s *streams) *cli.Command {
 	return &cli.Command{
 		Name:      "report",
 		Usage:     "write a plan, or what changed between two, as an HTML page",
-		UsageText: "shunt report [OPTION]... PLAN|FILE [-o page.html]\n   shunt report [OPTION]... OLD NEW [-o page.html]",
+		UsageText: "shunt report [OPTION]... PLAN|FILE [-o page.html]\nshunt report [OPTION]... OLD NEW [-o page.html]",
 		Description: "Writes one HTML page for people who review a plan: the lengths of every bucket drawn to scale, the fallback\n" +
 			"order of every length, groups, engines, policies with their tuning (what was written, with its place, apart\n" +
 			"from defaults), admission, and what the plan requires and why. A configuration is compiled first, and its\n" +
-			"findings are part of the page; they go to standard error too. With two plans or configurations, the page\n" +
-			"has what shunt diff finds between the old and the new one. - is standard input.\n\n" +
-			"The page is one file that asks the network for nothing, works without its script, and prints.",
+			"findings are part of the page; errors go to standard error, and there is no page. With two plans or\n" +
+			"configurations, the page has what shunt diff finds between the old and the new one. - is standard input.\n\n" +
+			"The page is one file that asks the network for nothing, works without its script, and prints.\n\n" +
+			exitText,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the page to `FILE`; without it, or with -, to standard output"},
 			noColorFlag(),

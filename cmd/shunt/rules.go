@@ -18,7 +18,9 @@ func rulesCommand(s *streams) *cli.Command {
 		Name:      "rules",
 		Usage:     "list the codes of findings",
 		UsageText: "shunt rules [--format text|json|markdown]",
-		Flags:     []cli.Flag{&cli.StringFlag{Name: "format", Value: "text", Usage: "print as `NAME`: text, json or markdown"}},
+		Description: "Prints the code, severity and title of everything that the commands find. shunt explain CODE prints the\n" +
+			"page of one, with examples.",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "format", Value: "text", Usage: "print as `NAME`: text, json or markdown"}},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return wrongUsage("rules takes no argument; see shunt explain CODE")
@@ -76,6 +78,9 @@ func rulesMarkdown(out io.Writer) error {
 // explainCode prints the page of a code.
 func explainCode(out io.Writer, code string) error {
 	page, ok := diag.PageOf(diag.Code(strings.ToUpper(code)))
+	if !ok && !strings.HasPrefix(strings.ToUpper(code), "SH") {
+		return wrongUsage("%q is not a code such as SH0206; to decide a request, give --plan FILE and --request FILE or --body FILE", code)
+	}
 	if !ok {
 		var codes []string
 		for _, e := range diag.Table() {

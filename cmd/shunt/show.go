@@ -20,7 +20,8 @@ func showCommand(s *streams) *cli.Command {
 		UsageText: "shunt show [OPTION]... plan.json|FILE...",
 		Description: "Prints a plan for people, or the plan that configurations compile to. With --origin it prints every\n" +
 			"value on a line of its own, with the file and line it was written at, or default, or derived.\n" +
-			"Findings go to standard error.",
+			"Errors go to standard error; shunt check has the warnings.\n\n" +
+			exitText,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.BoolFlag{Name: "origin", Usage: "print each value and where it comes from"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "print as `NAME`: text or json"},
@@ -68,7 +69,7 @@ func showInput(c *cli.Context, s *streams) (*plan.Document, error) {
 	return planOf(c, s, c.Args().Slice())
 }
 
-// planOf loads a plan, or compiles configurations. Findings go to standard error.
+// planOf loads a plan, or compiles configurations. Errors go to standard error.
 func planOf(c *cli.Context, s *streams, names []string) (*plan.Document, error) {
 	p, err := planWithFindings(c, s, names)
 	return p.document, err
@@ -83,7 +84,9 @@ type foundPlan struct {
 }
 
 func planWithFindings(c *cli.Context, s *streams, names []string) (foundPlan, error) {
-	rep := &reporting{failOn: diag.Error, max: 200, out: s.err, targets: []target{{format: report.Text}}}
+	// Only what stops the command is news: warnings are for shunt check, where they
+	// can be accepted.
+	rep := &reporting{failOn: diag.Error, max: 200, quiet: true, out: s.err, targets: []target{{format: report.Text}}}
 	if colors(c, s.err) {
 		rep.targets[0].format = report.TextColor
 	}

@@ -14,6 +14,7 @@ import (
 
 	"shunt/compiler/check"
 	"shunt/compiler/diag"
+	"shunt/compiler/report"
 	"shunt/compiler/source"
 	"shunt/runtime/simulate"
 	"shunt/runtime/simulate/suite"
@@ -60,8 +61,8 @@ func testCommand(s *streams) *cli.Command {
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "plan", Usage: "test the plan `FILE` and not what the files name"},
 			&cli.StringFlag{Name: "run", Usage: "run only the tests whose names match `REGEXP`; a length is part of the name, as in boundaries/1..4096"},
-			&cli.StringFlag{Name: "format", Value: "text", Usage: "print as `NAME`: text or json"},
-			&cli.StringFlag{Name: "junit", Usage: "write a JUnit report to `FILE` as well"},
+			&cli.StringSliceFlag{Name: "format", Usage: "report as `NAME[=FILE]`: text, json or junit; repeat it for several (default: text)"},
+			&cli.StringFlag{Name: "junit", Usage: "the same as --format junit=`FILE`, beside what goes to standard output"},
 			&cli.BoolFlag{Name: "coverage", Usage: "print what of the plans was reached, and what was not"},
 			&cli.Float64Flag{Name: "fail-under", Usage: "exit with 1 if less than `PERCENT` of a plan was reached"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only what failed, and the summary"},
@@ -73,8 +74,9 @@ func testCommand(s *streams) *cli.Command {
 
 // testRun is one run of test files.
 type testRun struct {
-	c     *cli.Context
-	match *regexp.Regexp
+	c       *cli.Context
+	match   *regexp.Regexp
+	targets []target
 	// files are those that were read, in order.
 	files    []*testFile
 	findings diag.List
@@ -102,11 +104,13 @@ type planCoverage struct {
 }
 
 func runTests(c *cli.Context, s *streams) error {
-	format, under := c.String("format"), c.Float64("fail-under")
+	under := c.Float64("fail-under")
+	targets, err := parseTargets(c, "format", []string{"text", "json", "junit"})
+	if err != nil {
+		return err
+	}
 	match, err := regexp.Compile(c.String("run"))
 	switch {
-	case format != "text" && format != "json":
-		return wrongUsage("--format %q is not text or json", format)
 	case err != nil:
 		return wrongUsage("--run %q is no regular expression: %v", c.String("run"), err)
 	case !(under >= 0 && under <= 100):
@@ -121,11 +125,12 @@ func runTests(c *cli.Context, s *streams) error {
 		return err
 	}
 	if junit := c.String("junit"); junit != "" {
-		if err := distinct([]string{junit}, append(in.names(), c.String("plan"))); err != nil {
-			return err
-		}
+		targets = append(targets, target{report.JUnit, junit})
 	}
-	t := &testRun{c: c, match: match, plans: make(map[string]*plan.Document)}
+	if err := distinct(filesOf(targets), append(in.names(), c.String("plan"))); err != nil {
+		return err
+	}
+	t := &testRun{c: c, match: match, targets: targets, plans: make(map[string]*plan.Document)}
 	ran := 0
 	for _, input := range in.list {
 		f, err := t.run(c.Context, in.options.Source, input)

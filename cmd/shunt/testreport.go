@@ -15,22 +15,31 @@ import (
 
 // write writes the results everywhere they are wanted.
 func (t *testRun) write(s *streams) error {
-	if name := t.c.String("junit"); name != "" {
-		var b bytes.Buffer
-		if err := t.junit(&b); err != nil {
-			return err
+	for _, to := range t.targets {
+		out, b := s.out, new(bytes.Buffer)
+		if to.file != "" {
+			out = b
 		}
-		if err := writeFile(name, b.Bytes()); err != nil {
+		var err error
+		switch to.format {
+		case report.JUnit:
+			err = t.junit(out)
+		case report.JSON:
+			enc := json.NewEncoder(out)
+			enc.SetEscapeHTML(false)
+			enc.SetIndent("", "  ")
+			err = enc.Encode(t.document())
+		default:
+			err = t.text(out)
+		}
+		if err == nil && to.file != "" {
+			err = writeFile(to.file, b.Bytes())
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if t.c.String("format") == "json" {
-		enc := json.NewEncoder(s.out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(t.document())
-	}
-	return t.text(s.out)
+	return nil
 }
 
 // excerpt gives the lines of whatever file has them.

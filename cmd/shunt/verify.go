@@ -19,7 +19,7 @@ func verifyCommand(s *streams) *cli.Command {
 		Usage:     "check that a plan is one that shuntd serves",
 		UsageText: "shunt verify [OPTION]... plan.json",
 		Description: "Loads the plan as shuntd does: its format, its bytes, its digest and its values. - is standard input.\n" +
-			"With --verify-key the plan must also be signed. Prints ok, the digest and the file.",
+			"With --verify-key the plan must also be signed. Prints ok, the digest and the file.\n\n" + exitFailOnText,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "digest", Usage: "demand that the plan has the digest `SHA256`, as sha256:..."},
 		}, verifyFlags(), reportFlags()),

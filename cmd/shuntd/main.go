@@ -47,10 +47,13 @@ func command(stdout, stderr io.Writer, signals <-chan os.Signal) *cli.App {
 	return &cli.App{
 		Name:      "shuntd",
 		Usage:     "serve a routing plan that shunt compiled",
-		UsageText: "shuntd --plan plan.json",
+		UsageText: "shuntd --plan plan.json [OPTION]...\nshuntd index --plan plan.json [OPTION]...",
 		Description: "shuntd loads a frozen plan, refuses one that it does not understand entirely, and routes\n" +
 			"POST /v1/chat/completions by it. SIGTERM drains: /readyz turns to 503, the listener stays open for\n" +
-			"the plan's drain_delay, then requests in flight end. SIGINT skips the delay; further signals hurry.",
+			"the plan's drain_delay, then requests in flight end. SIGINT skips the delay; further signals hurry.\n" +
+			"SIGHUP reads the plan again.\n\n" +
+			"Exit status: 0 stopped in order, 2 wrong usage, 3 could not start or serve, or requests had to be cut\n" +
+			"at the end of a drain.",
 		Version:         version(),
 		HideHelpCommand: true,
 		Writer:          stdout,
@@ -90,7 +93,7 @@ func indexCommand(stderr io.Writer, signals <-chan os.Signal) *cli.Command {
 	return &cli.Command{
 		Name:      "index",
 		Usage:     "serve the prefix index of a plan's engines over gRPC",
-		UsageText: "shuntd index --plan plan.json",
+		UsageText: "shuntd index --plan plan.json [OPTION]...",
 		Description: "The index follows the cache events of the engines of every model with a cache-aware policy.\n" +
 			"Routers whose plan names it under state.prefix.remote share it. SIGHUP reads the plan again.",
 		HideHelpCommand: true,

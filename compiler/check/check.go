@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -37,7 +38,19 @@ func Shape(ctx context.Context, t *source.Tree) diag.List {
 
 // Tests is Shape for a file of tests of routing decisions.
 func Tests(ctx context.Context, t *source.Tree) diag.List {
-	return shape(ctx, t, language{schema.TestFiles(), "#Tests"})
+	out := shape(ctx, t, language{schema.TestFiles(), "#Tests"})
+	for i := range out {
+		d := &out[i]
+		if rest, ok := strings.CutPrefix(d.Message, nameOf(nil)+" "); ok {
+			d.Message = "the file of tests " + rest
+		}
+		// What else a whole configuration lacks and has is no news.
+		if d.Path == "/tests" && d.Code == diag.MissingField && t.Node("/models") != nil {
+			d.Hint = "this is a configuration; a file of tests names it, as in config: routing.yaml, and has tests"
+			return diag.List{*d}
+		}
+	}
+	return out
 }
 
 func shape(ctx context.Context, t *source.Tree, l language) diag.List {
