@@ -195,6 +195,8 @@ type bucket struct {
 	before []place
 	// moved is set once its order is reported to be another one.
 	moved bool
+	// paired is the line of the last stage of a pair, nil without one.
+	paired *Line
 }
 
 // place is where a bucket stood in the order of a stage.
@@ -227,6 +229,9 @@ func (m *migration) take(b *bucketfile.Bucket) {
 		out.groups = append(out.groups, m.group(g.stage, g.Group))
 		if s := m.spec(g.Origin); s != nil {
 			out.before = append(out.before, place{string(s.Stage), s.Rank.Value, s.ID.Value})
+			if g.stage != plain {
+				out.paired = m.fields[s.Origin.Pointer+"/stage"]
+			}
 			m.ofSpec(s, b, fmt.Sprintf("%s/buckets/%d%s", m.at, len(m.buckets), groupPath(g.stage)))
 		}
 	}
@@ -316,6 +321,18 @@ func (m *migration) ofSpec(s *bucketfile.Spec, b *bucketfile.Bucket, target stri
 	}
 	if l := m.fields[at+"max_pending_prefill_tokens"]; l != nil {
 		l.change(PendingBudget, "an engine is admitted while its waiting tokens are below %d; the older router added the tokens of the request and compared with at most %[1]d", s.MaxPendingPrefillTokens.Value)
+		l.change(OnePick, "a picked engine over the budget is not replaced by another one of its bucket; the request goes on to its next bucket")
+		l.change(CapacityExhaustion, "when all buckets refuse, the answer is 503 with the reasons; the older router then picked by load without the budget")
+	}
+}
+
+// apart states that the stages of a pair are not picked by themselves any more.
+// With one bucket there was nothing else to pick from.
+func (m *migration) apart() {
+	for _, b := range m.buckets {
+		if l := b.paired; l != nil && len(m.buckets) > 1 {
+			l.change(PairedStages, "both engines of a request come from one bucket, and when a stage of it refuses both are picked again from the next; the older router picked each stage by itself")
+		}
 	}
 }
 
@@ -409,6 +426,7 @@ func (m *migration) writeBuckets() {
 		m.writeBucket(fmt.Sprintf("%s/buckets/%d", m.at, i), &m.buckets[i])
 	}
 	m.swaps()
+	m.apart()
 }
 
 // groupPath is where the group of a stage is in its bucket.

@@ -240,6 +240,9 @@ func (m *migration) meaning(policy string, l *Line, groups int, isDecode bool) {
 		if many {
 			l.change(AffinityScope, "a routing key is bound within a bucket; it was bound for the model")
 		}
+		if fallback := m.line.Text("sticky-fallback-policy", "round_robin"); fallback == "round_robin" && groups > 1 {
+			m.source("sticky-fallback-policy").change(RoundRobinCursor, "each group has a cursor of its own; it was one for the model")
+		}
 	case "power_of_two":
 		l.change(PowerOfTwoAdmission, "limits are checked on the chosen engine alone; when it is refused no second engine is tried, and the request goes on to its next bucket")
 	}

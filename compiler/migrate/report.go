@@ -58,6 +58,7 @@ const (
 	CandidateBase  Row = "candidate base"
 	EngineCapacity Row = "engine capacity"
 	AffinityScope  Row = "affinity scope"
+	PairedStages   Row = "paired stages"
 	Discovery      Row = "discovery"
 	Tokenization   Row = "tokenization"
 	Timeouts       Row = "timeouts"

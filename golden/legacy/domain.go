@@ -56,6 +56,8 @@ type Request struct {
 	// TTFT and TPS are the request's targets.
 	TTFT *uint64
 	TPS  *float64
+	// Key is the session or the routing key, empty without one.
+	Key string
 }
 
 // Peak is the expected length at the end, the input alone when the output is
@@ -81,29 +83,43 @@ type Domain struct {
 // Domains lists the domains that a request fits, in the order they are tried.
 // Fleet are the healthy engines of the stage.
 func (c *Config) Domains(stage Stage, r Request, fleet []string) []Domain {
-	var specs []Spec
-	configured := false
-	if c != nil {
-		for _, s := range c.Specs {
-			if s.Stage != stage {
-				continue
-			}
-			configured = true
-			if s.fits(r) {
-				specs = append(specs, s)
-			}
-		}
-	}
-	if !configured {
+	return c.domains(stage, r, fleet, rules{fits: (*Spec).fits, order: (*Spec).order})
+}
+
+// rules are those that a change replaces.
+type rules struct {
+	fits  func(*Spec, Request) bool
+	order func(a, b *Spec) int
+}
+
+func (c *Config) domains(stage Stage, r Request, fleet []string, by rules) []Domain {
+	if !c.configures(stage) {
 		return live([]Domain{{ID: Global, Engines: fleet}})
 	}
-	slices.SortFunc(specs, func(a, b Spec) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID)) })
-	specs = c.preferred(stage, specs, r)
+	var specs []Spec
+	for _, s := range c.Specs {
+		if s.Stage == stage && by.fits(&s, r) {
+			specs = append(specs, s)
+		}
+	}
+	slices.SortFunc(specs, func(a, b Spec) int { return by.order(&a, &b) })
 	var out []Domain
-	for _, s := range specs {
-		out = append(out, Domain{ID: s.ID, Engines: Members(s.Members, fleet), MaxPending: s.MaxPending})
+	for _, s := range c.preferred(stage, specs, r) {
+		out = append(out, s.domain(fleet))
 	}
 	return live(out)
+}
+
+func (c *Config) configures(stage Stage) bool {
+	return c != nil && slices.ContainsFunc(c.Specs, func(s Spec) bool { return s.Stage == stage })
+}
+
+func (s *Spec) domain(fleet []string) Domain {
+	return Domain{ID: s.ID, Engines: Members(s.Members, fleet), MaxPending: s.MaxPending}
+}
+
+func (s *Spec) order(other *Spec) int {
+	return cmp.Or(cmp.Compare(s.Rank, other.Rank), cmp.Compare(s.ID, other.ID))
 }
 
 // fits reports whether a bucket takes the request.

@@ -14,7 +14,11 @@ type Load struct {
 	Running, Waiting             uint64
 	Pending                      uint64 // waiting uncached tokens
 	Used, Total, Capacity, Slots uint64 // tokens in use, of all requests, and the engine's own bounds
-	Inflight                     uint64
+	// Rate is the measured prefill throughput in tokens per second, 0 if unknown.
+	Rate     uint64
+	Inflight uint64
+	// Recent are those of Inflight that were dispatched after the report.
+	Recent uint64
 }
 
 // Loads are those of all engines.
@@ -38,12 +42,20 @@ func (l Loads) compare(stage Stage, a, b string) int {
 
 func keys(stage Stage, x, y Load) []int {
 	if stage == Prefill {
-		return []int{order(x.Pending, y.Pending), order(x.Waiting, y.Waiting), order(x.Running, y.Running)}
+		var queue int
+		if x.Rate > 0 && y.Rate > 0 {
+			queue = ratio(x.Pending, x.Rate, y.Pending, y.Rate)
+		}
+		return []int{queue, order(x.Pending, y.Pending), order(x.Waiting, y.Waiting), order(x.Running, y.Running)}
 	}
-	// used/capacity by cross multiplication, exactly.
-	left := new(big.Int).Mul(new(big.Int).SetUint64(x.Used), new(big.Int).SetUint64(y.Capacity))
-	right := new(big.Int).Mul(new(big.Int).SetUint64(y.Used), new(big.Int).SetUint64(x.Capacity))
-	return []int{order(x.Waiting, y.Waiting), order(x.Running, y.Running), left.Cmp(right), order(x.Used, y.Used)}
+	return []int{order(x.Waiting, y.Waiting), order(x.Running, y.Running), ratio(x.Used, x.Capacity, y.Used, y.Capacity), order(x.Used, y.Used)}
+}
+
+// ratio compares a/b with c/d by cross multiplication, exactly.
+func ratio(a, b, c, d uint64) int {
+	left := new(big.Int).Mul(new(big.Int).SetUint64(a), new(big.Int).SetUint64(d))
+	right := new(big.Int).Mul(new(big.Int).SetUint64(c), new(big.Int).SetUint64(b))
+	return left.Cmp(right)
 }
 
 func order(a, b uint64) int {
@@ -87,7 +99,7 @@ func (l Loads) LoadBased(engines []string) []string {
 	}
 	depth := func(e string) uint64 {
 		if x := l[e]; all {
-			return x.Waiting + x.Running
+			return x.Waiting + x.Running + x.Recent
 		}
 		return l[e].Inflight
 	}
@@ -108,16 +120,6 @@ func (l Loads) LoadBased(engines []string) []string {
 		best = append(best, e)
 	}
 	return best
-}
-
-// Cursor is the position of round_robin, one for each model.
-type Cursor struct{ next int }
-
-// Next is the engine whose turn it is.
-func (c *Cursor) Next(engines []string) string {
-	e := engines[c.next%len(engines)]
-	c.next++
-	return e
 }
 
 // HasCapacity reports whether an engine takes a request by its own bounds and
