@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,9 @@ func TestPairs(t *testing.T) {
 	f("/buckets/0/max_extend_tokens", migrate.Renamed, "/models/0/buckets/0/limits/max")
 	f("/buckets/0/max_context_tokens", migrate.Changed, "bounds the expected peak")
 	f("/buckets/0/max_pending_prefill_tokens", migrate.Changed, "below 40000")
+	f("/buckets/0/max_pending_prefill_tokens", migrate.Changed, "not replaced by another one")
+	f("/buckets/0/max_pending_prefill_tokens", migrate.Changed, "the answer is 503")
+	f("/buckets/2/stage", migrate.Changed, "both are picked again from the next")
 	f("/buckets/2/max_sequence_tokens", migrate.Changed, "held to its input")
 	f("/buckets/2/tps_p05_at_capacity", migrate.Renamed, "tokens_per_second")
 	f("/buckets/3/max_context_tokens", migrate.Carried, "")
@@ -115,6 +119,21 @@ func TestPairs(t *testing.T) {
 	if got := report(t, r); !strings.Contains(got, "small is now tried before big; the decode stage tried it after") {
 		t.Errorf("got %s", got)
 	}
+}
+
+// TestStickyCursor: the cursor of a fallback belongs to its group as well.
+func TestStickyCursor(t *testing.T) {
+	f := func(words string, want bool) {
+		t.Helper()
+		r := withBuckets(t, fleet+"--policy sticky"+words, twoPairs, "", "ps=ds=small", "pb=db=big")
+		l := lineOf(r.Report, "--sticky-fallback-policy")
+		if got := slices.ContainsFunc(l.Changes, func(c migrate.Change) bool { return c.Row == migrate.RoundRobinCursor }); got != want {
+			t.Errorf("%q: %v, want %v", words, got, want)
+		}
+	}
+	f("", true)
+	f(" --sticky-fallback-policy round_robin", true)
+	f(" --sticky-fallback-policy random", false)
 }
 
 // TestAssociation: pairs are never inferred, and whatever is open stops the
