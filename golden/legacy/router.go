@@ -131,7 +131,7 @@ func (r *Router) pairs(q Request, left []Pair) (out []Outcome) {
 			continue
 		}
 		prefill, decode := r.domainsOf(left[at])
-		out = append(out, product(r.relaxed(Prefill, prefill[0], o.choice), r.relaxed(Decode, decode[0], o.choice))...)
+		out = append(out, product(r.relaxed(prefill[0], o.choice), r.walk(Decode, q, decode, nil))...)
 	}
 	return distinct(out)
 }
@@ -157,22 +157,22 @@ func (r *Router) walkPairs(q Request, left []Pair, moves []string) (out []Outcom
 	return distinct(out)
 }
 
-// stage tries the domains of a stage one after the other. When all of them
-// refuse, a second pass ignores the bounds, unless there is none.
+// stage tries the domains of a stage one after the other. When all of the prefill
+// stage refuse, a second pass ignores the bounds, unless there is none.
 func (r *Router) stage(stage Stage, q Request, domains []Domain) (out []choice) {
 	for _, c := range r.walk(stage, q, domains, nil) {
-		if c.engine != "" || len(domains) == 0 || r.Changed[CapacityExhaustion] {
+		if c.engine != "" || len(domains) == 0 || stage == Decode || r.Changed[CapacityExhaustion] {
 			out = append(out, c)
 			continue
 		}
-		out = append(out, r.relaxed(stage, domains[0], c)...)
+		out = append(out, r.relaxed(domains[0], c)...)
 	}
 	return unique(out)
 }
 
 // relaxed are the engines of a domain by load, whatever their bounds.
-func (r *Router) relaxed(stage Stage, d Domain, after choice) (out []choice) {
-	for _, e := range r.Loads.PowerOfTwo(stage, d.Engines) {
+func (r *Router) relaxed(d Domain, after choice) (out []choice) {
+	for _, e := range r.Loads.PowerOfTwo(Prefill, d.Engines) {
 		out = append(out, choice{engine: e, moves: after.moves})
 	}
 	return out
