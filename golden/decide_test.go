@@ -62,7 +62,7 @@ func decision(t *testing.T, sim *simulate.Simulation, body *plan.Body, name stri
 	if strings.HasPrefix(name, "bodies/") {
 		request, err = simulate.ParseBody(t.Context(), body, data)
 	} else {
-		request, err = simulate.ParseRequest(data)
+		request, err = simulate.ParseRequest(body, data)
 	}
 	if err != nil {
 		return err.Error()

@@ -38,7 +38,7 @@ func TestCacheExample(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer sim.Close()
-		r, err := simulate.ParseRequest(read(t, cacheExample+"requests/"+request))
+		r, err := simulate.ParseRequest(body, read(t, cacheExample+"requests/"+request))
 		if err != nil {
 			t.Fatal(err)
 		}

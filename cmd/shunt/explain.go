@@ -22,9 +22,9 @@ func explainCommand(s *streams) *cli.Command {
 		UsageText: "shunt explain --plan plan.json --request request.json [OPTION]...\nshunt explain --plan plan.json --body chat.json [OPTION]...\nshunt explain CODE",
 		Description: "Decides one request with the code that shuntd runs, and prints every bucket in try order and why it was\n" +
 			"skipped, the candidates, what the policy compared, what admission said, and the pick. - is standard input.\n\n" +
-			"A request is {\"model\", \"input_tokens\" or \"token_ids\", \"max_output_tokens\" or \"expected_peak_tokens\",\n" +
-			"\"session_key\", \"routing_key\", \"ttft_target_ms\", \"tps_target\"}; a body is what a client sends to\n" +
-			"/v1/chat/completions, tokenized by the plan's tokenizer if it has one. A world is\n\n" +
+			"A request is {\"model\" (if the plan has several), \"input_tokens\" or \"token_ids\", \"max_output_tokens\" or\n" +
+			"\"expected_peak_tokens\", \"session_key\", \"routing_key\", \"ttft_target_ms\", \"tps_target\"}; a body is what a\n" +
+			"client sends to /v1/chat/completions, tokenized by the plan's tokenizer if it has one. A world is\n\n" +
 			"   {\"engines\": [{\"id\", \"model\" (if the plan has several), \"healthy\", \"inflight\",\n" +
 			"                 \"dispatched_since_report\", \"loads\": [...]}],\n" +
 			"    \"prefixes\": [{\"block_size\", \"blocks\": {ENGINE: N}, \"tokens\": {ENGINE: [[ID, ...]]}, \"unavailable\": WHY}],\n" +
@@ -142,15 +142,15 @@ func modelIDs(document *plan.Document) string {
 func readRequest(c *cli.Context, s *streams, document *plan.Document) (r simulate.Request, err error) {
 	name, parse := c.String("request"), simulate.ParseRequest
 	if name == "" {
-		name, parse = c.String("body"), func(data []byte) (simulate.Request, error) {
-			return simulate.ParseBody(c.Context, &document.Body, data)
+		name, parse = c.String("body"), func(body *plan.Body, data []byte) (simulate.Request, error) {
+			return simulate.ParseBody(c.Context, body, data)
 		}
 	}
 	data, err := readArgument(s, name, maxRequestBytes)
 	if err != nil {
 		return r, err
 	}
-	if r, err = parse(data); err != nil {
+	if r, err = parse(&document.Body, data); err != nil {
 		return r, fmt.Errorf("%s: %w", name, err)
 	}
 	return r, nil

@@ -56,7 +56,9 @@ func members(t reflect.Type) []string {
 	}
 	var names []string
 	for i := range t.NumField() {
-		names = append(names, t.Field(i).Tag.Get("json"))
+		if name := t.Field(i).Tag.Get("json"); name != "" {
+			names = append(names, name)
+		}
 	}
 	return names
 }

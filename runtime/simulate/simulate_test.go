@@ -52,7 +52,7 @@ func TestPrefixesByTokens(t *testing.T) {
 	defer sim.Close()
 	f := func(request, engine string, blocks ...uint32) {
 		t.Helper()
-		r, err := simulate.ParseRequest([]byte(request))
+		r, err := simulate.ParseRequest(b, []byte(request))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestDocumentsAreStrict(t *testing.T) {
 			t.Errorf("got %v, want a part %q", err, want)
 		}
 	}
-	request := func(s string) error { _, err := simulate.ParseRequest([]byte(s)); return err }
+	request := func(s string) error { _, err := simulate.ParseRequest(body(), []byte(s)); return err }
 	world := func(s string) error {
 		w, err := simulate.ParseWorld([]byte(s))
 		if err != nil {
@@ -104,10 +104,18 @@ func TestDocumentsAreStrict(t *testing.T) {
 		}
 		return err
 	}
-	f(request(`{"model":"m","input_tokens":1,"inputs":2}`), "inputs")
+	f(request(`{"model":"m","input_tokens":1,"inputs":2}`), "/inputs: unknown member; known are model, input_tokens, max_output_tokens, expected_peak_tokens, token_ids, session_key, routing_key, ttft_target_ms, tps_target")
+	if err := request(`{"inputs":2}`); strings.HasSuffix(err.Error(), ", ") {
+		t.Error(err)
+	}
 	f(request(`{"model":"m","model":"m","input_tokens":1}`), "duplicate")
 	f(request(`{"model":"m","input_tokens":0}`), "input_tokens must be at least 1")
-	f(request(`{"input_tokens":1}`), "model is missing")
+	if _, err := simulate.ParseRequest(&plan.Body{Models: make([]plan.Model, 2)}, []byte(`{"input_tokens":1}`)); err == nil || !strings.Contains(err.Error(), "model is missing") {
+		t.Error(err)
+	}
+	if r, err := simulate.ParseRequest(body(), []byte(`{"input_tokens":1}`)); err != nil || r.Model != body().Models[0].ID {
+		t.Error(r, err)
+	}
 	f(request(`{"model":"m","input_tokens":2,"max_output_tokens":9223372036854775807}`), "overflow")
 	f(world(`{"engines":[{"id":"nosuch"}]}`), `no engine "nosuch"`)
 	f(world(`{"engines":[{"id":"P1"},{"id":"P1"}]}`), "described twice")
@@ -141,7 +149,7 @@ func decide(t *testing.T, world, request string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := simulate.ParseRequest([]byte(request))
+	r, err := simulate.ParseRequest(body(), []byte(request))
 	if err != nil {
 		t.Fatal(err)
 	}

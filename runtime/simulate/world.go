@@ -11,6 +11,7 @@ import (
 
 	"shunt/runtime/fleet"
 	"shunt/runtime/state/load"
+	"shunt/schema/plan"
 )
 
 // Request is the facts of one request. Exactly one of MaxOutputTokens and
@@ -75,8 +76,9 @@ type Load struct {
 	PrefillRate uint64 `json:"prefill_tokens_per_second"`
 }
 
-// ParseRequest reads one request document; anything unknown is refused.
-func ParseRequest(data []byte) (Request, error) {
+// ParseRequest reads one request document; anything unknown is refused. A request
+// to a plan of one model need not name it.
+func ParseRequest(body *plan.Body, data []byte) (Request, error) {
 	var r Request
 	if err := decode("request", data, &r); err != nil {
 		if hasMessages(data) {
@@ -86,6 +88,9 @@ func ParseRequest(data []byte) (Request, error) {
 	}
 	if len(r.TokenIDs) > 0 && r.InputTokens == 0 {
 		r.InputTokens = int64(len(r.TokenIDs))
+	}
+	if r.Model == "" && len(body.Models) == 1 {
+		r.Model = body.Models[0].ID
 	}
 	if err := r.Check(); err != nil {
 		return r, fmt.Errorf("request: %w", err)
