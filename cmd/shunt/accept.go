@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"shunt/compiler/diag"
+	"shunt/compiler/report"
 	"shunt/compiler/suppress"
 )
 
@@ -110,7 +111,7 @@ func (a *acceptance) finish(rep *reporting, findings diag.List, data []byte, s *
 		return nil
 	}
 	if data == nil {
-		fmt.Fprintf(s.err, "shunt: %s is not written, since the run has errors\n", a.next)
+		fmt.Fprintf(s.err, "shunt: %s is not written, since the run has errors\n", report.Clean(a.next))
 		return nil
 	}
 	if err := writeFile(a.next, data); err != nil {
@@ -127,7 +128,7 @@ func (a *acceptance) finish(rep *reporting, findings diag.List, data []byte, s *
 		if n == 1 {
 			what = "finding"
 		}
-		fmt.Fprintf(s.err, "shunt: wrote %s, which accepts %d %s\n", a.next, n, what)
+		fmt.Fprintf(s.err, "shunt: wrote %s, which accepts %d %s\n", report.Clean(a.next), n, what)
 	}
 	return nil
 }

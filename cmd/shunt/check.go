@@ -10,6 +10,7 @@ import (
 
 	"shunt/compiler"
 	"shunt/compiler/diag"
+	"shunt/compiler/report"
 	"shunt/schema/plan"
 )
 
@@ -227,6 +228,6 @@ func compile(c *cli.Context, s *streams) error {
 	if j.rep.quiet || j.rep.occupies(s.out) {
 		return nil
 	}
-	_, err = fmt.Fprintf(s.out, "%s  %s\n", r.Plan.Digest, output)
+	_, err = fmt.Fprintf(s.out, "%s  %s\n", r.Plan.Digest, report.Clean(output))
 	return err
 }

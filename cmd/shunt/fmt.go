@@ -99,10 +99,10 @@ func (f *formatter) file(c *cli.Context, name string) (changed bool, findings di
 	}
 	changed = !bytes.Equal(out, text)
 	if f.check && changed && !f.diff {
-		_, err = fmt.Fprintln(f.out, shown)
+		_, err = fmt.Fprintln(f.out, report.Clean(shown))
 	}
 	if f.diff && err == nil {
-		_, err = f.out.Write(diff.Diff(shown+".orig", text, shown, out))
+		_, err = f.out.Write(diff.Diff(report.Clean(shown)+".orig", text, report.Clean(shown), out))
 	}
 	if !f.check && !f.diff && !f.write && err == nil {
 		_, err = f.out.Write(out)
@@ -132,7 +132,7 @@ func (f *formatter) read(c *cli.Context, name string) (text []byte, shown string
 		in.Reader = strings.NewReader(string(text))
 	}
 	if _, findings = source.Read(c.Context, f.options, []source.Input{in}); len(findings) == 0 {
-		findings = diag.List{diag.New(diag.Unreadable, diag.Pos{File: shown}, "", fmt.Sprintf("the file cannot be read: %v", err))}
+		findings = diag.List{diag.New(diag.Unreadable, diag.Pos{File: shown}, "", fmt.Sprintf("the file cannot be read: %v", cause(err)))}
 	}
 	return nil, shown, findings
 }
@@ -142,11 +142,11 @@ func (f *formatter) read(c *cli.Context, name string) (text []byte, shown string
 func rewriteFile(name string, data []byte) error {
 	name, err := filepath.EvalSymlinks(name)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, cause(err))
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, cause(err))
 	}
 	return replaceFile(name, data, info.Mode().Perm())
 }

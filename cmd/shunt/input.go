@@ -91,6 +91,7 @@ func (in *inputs) compile(ctx context.Context) compiler.Result {
 	if r.Tree != nil {
 		r.Findings = suppress.Comments(r.Findings, r.Tree.Directives())
 	}
+	r.Findings.Mask()
 	return r
 }
 

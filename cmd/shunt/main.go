@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"shunt/compiler/report"
 	"shunt/compiler/source"
 )
 
@@ -72,11 +73,24 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if status, ok := errors.AsType[exitStatus](err); ok {
 		return int(status)
 	}
-	fmt.Fprintf(stderr, "shunt: %v\n", err)
+	complain(stderr, err)
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// complain writes an error, each of several on a line of its own. Names of files
+// and arguments are part of it, so it is cleaned of what a terminal or the log
+// of a build could act on.
+func complain(w io.Writer, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			complain(w, one)
+		}
+		return
+	}
+	fmt.Fprintf(w, "shunt: %s\n", report.Clean(err.Error()))
 }
 
 // streams are the standard streams.

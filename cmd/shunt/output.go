@@ -222,6 +222,7 @@ func colors(c *cli.Context, w io.Writer) bool {
 // write writes the findings everywhere they are wanted. A report that cannot be
 // written does not keep the others from being written.
 func (r *reporting) write(findings diag.List, lines func(string, int, int) []string) error {
+	findings.Mask()
 	rep := r.report(findings, lines)
 	var failed []error
 	for _, t := range r.targets {

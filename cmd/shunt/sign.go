@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"shunt/compiler/diag"
+	"shunt/compiler/report"
 	"shunt/schema/plan"
 )
 
@@ -59,7 +60,7 @@ func keygen(name string, out io.Writer) error {
 	if err := newFile(name+".pub", public, 0o644); err != nil {
 		return errors.Join(err, os.Remove(name+".key"))
 	}
-	_, err = fmt.Fprintf(out, "%s  %s.key  %s.pub\n", key.Public().ID(), name, name)
+	_, err = fmt.Fprintf(out, "%s  %s.key  %[2]s.pub\n", key.Public().ID(), report.Clean(name))
 	return err
 }
 
@@ -67,11 +68,11 @@ func keygen(name string, out io.Writer) error {
 func newFile(name string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return fmt.Errorf("write key: %w", err)
+		return fmt.Errorf("write %s: %w", name, cause(err))
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(fmt.Errorf("write key: %w", err), os.Remove(name))
+		return errors.Join(fmt.Errorf("write %s: %w", name, cause(err)), os.Remove(name))
 	}
 	return nil
 }
@@ -112,7 +113,7 @@ func writePlan(name string, data []byte, key *plan.SignKey, warn io.Writer) erro
 			return err
 		}
 		if _, err := os.Stat(sidecar); err == nil {
-			fmt.Fprintf(warn, "shunt: %s is the signature of an earlier plan; sign this one with --sign, or remove it\n", sidecar)
+			fmt.Fprintf(warn, "shunt: %s is the signature of an earlier plan; sign this one with --sign, or remove it\n", report.Clean(sidecar))
 		}
 		return nil
 	}

@@ -141,6 +141,7 @@ func runTests(c *cli.Context, s *streams) error {
 		ran += len(f.results)
 	}
 	t.findings.Sort()
+	t.findings.Mask()
 	if ran == 0 && !t.findings.HasErrors() {
 		return wrongUsage("--run %q matches no test", c.String("run"))
 	}
@@ -193,6 +194,11 @@ func (t *testRun) run(ctx context.Context, o source.Options, input source.Input)
 		f.tree = tree
 		t.lines = append(t.lines, tree.Lines)
 		findings = append(findings, check.Tests(ctx, tree)...)
+	}
+	for i := range findings {
+		if findings[i].Code == diag.EmptyInput {
+			findings[i].Hint = "write at least config or plan, and tests"
+		}
 	}
 	t.findings = append(t.findings, findings...)
 	if findings.HasErrors() {

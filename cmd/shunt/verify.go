@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"shunt/compiler/diag"
+	"shunt/compiler/report"
 	"shunt/schema/plan"
 )
 
@@ -64,7 +65,7 @@ func verify(c *cli.Context, s *streams) error {
 	if err := rep.verdict(findings); err != nil || rep.occupies(s.out) {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "ok %s  %s\n", document.Digest, name)
+	_, err = fmt.Fprintf(s.out, "ok %s  %s\n", document.Digest, report.Clean(name))
 	return err
 }
 
@@ -82,12 +83,19 @@ func planFinding(name string, err error) diag.Finding {
 	return f
 }
 
+// longestExcerpt bounds the lines that excerpts are made of, in bytes. A plan may
+// be large, and bytes that are none may stand on one line.
+const longestExcerpt = 8 << 20
+
 // linesOf gives lines of one text, whatever file is asked for.
 func linesOf(data []byte) func(string, int, int) []string {
 	return func(_ string, first, last int) []string {
 		var out []string
 		for n := 1; n <= last; n++ {
 			line, rest, more := bytes.Cut(data, []byte("\n"))
+			if n >= first && len(line) > longestExcerpt {
+				return nil
+			}
 			if n >= first {
 				out = append(out, strings.TrimSuffix(string(line), "\r"))
 			}

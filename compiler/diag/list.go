@@ -16,6 +16,18 @@ func (l *List) Add(f Finding) *Finding {
 	return &(*l)[len(*l)-1]
 }
 
+// Mask hides what messages, hints and paths quote of secrets. Every list that
+// leaves the program goes through it.
+func (l List) Mask() {
+	for i := range l {
+		f := &l[i]
+		f.Message, f.Hint, f.Path = maskText(f.Message), maskText(f.Hint), maskPath(f.Path)
+		for j := range f.Related {
+			f.Related[j].Message = maskText(f.Related[j].Message)
+		}
+	}
+}
+
 // Sort orders l by file, line, column, code, then text, in place. The order
 // does not depend on the order in which the findings were found.
 func (l List) Sort() {
