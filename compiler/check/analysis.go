@@ -9,7 +9,7 @@ import (
 )
 
 // maxPerModel bounds the findings of one kind that one model gets when each is
-// one of many alike. The last of them tells how many there are.
+// one of many alike. Another one tells how many are left out.
 const maxPerModel = 8
 
 // sound reports whether the parts of a model are known and fit together, so that

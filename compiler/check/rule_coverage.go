@@ -135,10 +135,20 @@ func (s *several) next() bool {
 	return s.n <= maxPerModel
 }
 
-// finish tells in the last finding how many were left out.
+// finish reports how many were left out, behind the last one, as a finding of
+// the model: whoever accepts those that are listed has not accepted the others,
+// and a number that changes is news.
 func (s *several) finish(r *rules, noun string) {
-	if more := s.n - maxPerModel; more > 0 {
-		last := &r.list[len(r.list)-1]
-		last.Hint += fmt.Sprintf("; %d more %s like this", more, noun+strings.Repeat("s", min(more-1, 1)))
+	more := s.n - maxPerModel
+	if more <= 0 {
+		return
 	}
+	last := &r.list[len(r.list)-1]
+	at := ""
+	if tokens := strings.SplitN(last.Path, "/", 4); len(tokens) > 2 && tokens[1] == "models" {
+		at = "/models/" + tokens[2]
+	}
+	entry, _ := diag.Lookup(last.Code)
+	r.add(last.Code, at, fmt.Sprintf("%s: %d more %s than the %d that are listed", entry.Title, more, noun+strings.Repeat("s", min(more-1, 1)), maxPerModel)).
+		Hint = "correct or accept those that are listed; correcting them brings the next ones up"
 }
