@@ -106,6 +106,8 @@ func (w *walker) unknownField(f *source.Field, o *object, path []string, variant
 		d.Code = diag.DroppedField
 		d.Message = fmt.Sprintf("field %q of older routers is not accepted here", f.Name)
 		d.Hint = hint + migration
+	case f.Name == "apiVersion" && len(path) == 1:
+		d.Hint = "this is a manifest of Kubernetes; shunt migrate reads those that start sgl-router"
 	case isNumber(f.Name) && f.Value.Kind == source.Null:
 		d.Hint = "write numbers without commas inside"
 	default:

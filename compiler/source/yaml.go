@@ -14,6 +14,18 @@ import (
 	"shunt/compiler/diag"
 )
 
+// severalHint says what to do with a stream whose first document is doc.
+func severalHint(doc *yaml.Node) string {
+	if root := doc.Content[0]; root.Kind == yaml.MappingNode {
+		for i := 0; i < len(root.Content); i += 2 {
+			if root.Content[i].Value == "apiVersion" {
+				return "these are manifests of Kubernetes; shunt migrate reads those that start sgl-router"
+			}
+		}
+	}
+	return "a configuration is one document; give each a file of its own, and they are unified"
+}
+
 // yaml parses the file as one YAML document.
 func (b *builder) yaml() *Node {
 	d := yaml.NewDecoder(bytes.NewReader(b.file.data))
@@ -27,7 +39,7 @@ func (b *builder) yaml() *Node {
 		return nil
 	}
 	if err := d.Decode(&next); err == nil {
-		b.stop(diag.ManyDocuments, b.file.offsetAt(next.Line, next.Column), "a second YAML document starts here")
+		b.stop(diag.ManyDocuments, b.file.offsetAt(next.Line, next.Column), "a second YAML document starts here").Hint = severalHint(&doc)
 		return nil
 	} else if !errors.Is(err, io.EOF) {
 		b.yamlError(err)
