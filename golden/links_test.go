@@ -14,11 +14,7 @@ var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 // TestLinks follows the links of the documents that people write: files must
 // exist, and headings where the link names one.
 func TestLinks(t *testing.T) {
-	documents, err := filepath.Glob("../docs/*.md")
-	if err != nil || len(documents) == 0 {
-		t.Fatalf("no documents: %v", err)
-	}
-	for _, name := range append(documents, "../README.md") {
+	for _, name := range []string{"../README.md", "../runtime/OPERATION.md", "../runtime/STATE.md", "bench/PERFORMANCE.md"} {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -58,8 +58,6 @@ type shell struct {
 	found     []candidate
 	// files are the here-documents by path.
 	files map[string]*text
-	// pipes are what the commands at hand are connected with.
-	pipes []string
 }
 
 // shellFile reads the input as a script or as arguments alone.
