@@ -3,13 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"shunt/compiler"
 	"shunt/compiler/migrate/flags"
+	"shunt/compiler/source"
 	"shunt/golden"
 )
 
@@ -25,6 +28,7 @@ func TestMigrateCases(t *testing.T) {
 		if config.Len() > 0 {
 			c.Want("config", config.String())
 			checkMigrated(t, args, config.Bytes())
+			checkTargets(t, args)
 		}
 		c.Want("report", report.String())
 		for _, name := range files(t) {
@@ -70,6 +74,67 @@ func checkMigrated(t *testing.T, args []string, config []byte) {
 	check := []string{"shunt", "check", "--stdin-name", name, "-"}
 	if status := run(context.Background(), check, bytes.NewReader(config), &out, &out); status != exitFine {
 		t.Errorf("shunt check says %d\n%s", status, out.String())
+	}
+}
+
+// checkTargets looks for all targets of the report in the configuration, and
+// expects the same plan of both syntaxes.
+func checkTargets(t *testing.T, args []string) {
+	t.Helper()
+	dir := t.TempDir()
+	if i := slices.Index(args, "--format"); i >= 0 {
+		args = slices.Delete(slices.Clone(args), i, i+2)
+	}
+	rerun := func(name string) []byte {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		more := []string{"--format", strings.TrimPrefix(filepath.Ext(name), "."), "-o", file, "--report", "json=" + file + ".json"}
+		var out bytes.Buffer
+		if status := run(context.Background(), slices.Concat(args[:2], more, args[2:]), strings.NewReader(""), &out, &out); status > exitFindings {
+			t.Fatalf("exit status %d\n%s", status, out.String())
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	digests := make(map[string]string)
+	for _, name := range []string{"c.yaml", "c.cue"} {
+		in := func(data []byte) []source.Input {
+			return []source.Input{{Name: name, As: filepath.Ext(name), Reader: bytes.NewReader(data)}}
+		}
+		data := rerun(name)
+		tree, findings := source.Read(t.Context(), source.Options{}, in(data))
+		if tree == nil {
+			t.Fatalf("%s\n%s", findings, data)
+		}
+		var report struct {
+			Lines []struct {
+				Source  string
+				Targets []string
+			}
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &report); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range report.Lines {
+			for _, target := range l.Targets {
+				if tree.Node(target) == nil {
+					t.Errorf("%s: no %s in\n%s", l.Source, target, data)
+				}
+			}
+		}
+		if r := compiler.Compile(t.Context(), compiler.Options{}, in(data)); r.Plan != nil {
+			digests[name] = r.Plan.Digest
+		}
+	}
+	if digests["c.yaml"] != digests["c.cue"] {
+		t.Errorf("the two syntaxes say %v", digests)
 	}
 }
 

@@ -54,7 +54,53 @@ func (m *migration) bucketFile(ctx context.Context, in argv.Invocation) {
 	if list.HasErrors() {
 		return
 	}
+	m.formatRules()
 	m.associate(file)
+}
+
+// formatRules holds the format of the bucket file to the argument that names it:
+// no version reads each format by each of them.
+func (m *migration) formatRules() {
+	wrong := func(message, hint string) {
+		name := "bucket-config"
+		if m.line.Has("reorg-config") && !m.line.Has(name) {
+			name = "reorg-config"
+		}
+		if m.line.Has(name) {
+			m.source(name).find(diag.LegacyConflict, message, hint)
+			return
+		}
+		m.report.Findings.Add(diag.New(diag.LegacyConflict, diag.Pos{File: m.file.Name}, "", message)).Hint = hint
+	}
+	reorgFile := m.line.Has("reorg-config")
+	switch format := m.file.Format; {
+	case reorgFile && format != bucketfile.FormatReorg:
+		wrong("--reorg-config reads buckets whose groups have a mode, and this file has none", "name it with --bucket-config")
+	case format == bucketfile.FormatReorg && m.line.Has("bucket-config"):
+		wrong("--bucket-config does not read buckets whose groups have a mode", "name it with --reorg-config")
+	case format == bucketfile.FormatLegacy && m.line.Reorg(): // R82
+		wrong("buckets of one stage are not possible with --chat-routing reorg", "remove --chat-routing if the legacy path is meant")
+	case format == bucketfile.FormatNew && !m.line.Reorg():
+		wrong("buckets with their groups are read with --chat-routing reorg only, which also says which policy the groups have", "add --chat-routing reorg and, if it is not power_of_two, --policy")
+	case format == bucketfile.FormatNew:
+		m.newPolicies()
+	}
+}
+
+// newPolicies refuses policies of groups that are neither that of the model nor
+// power_of_two.
+func (m *migration) newPolicies() {
+	model := m.mainPolicy()
+	for _, b := range m.file.Buckets {
+		for _, g := range []*bucketfile.Group{b.Plain, b.Prefill, b.Decode} {
+			if g == nil || g.Policy == nil || model == "" {
+				continue
+			}
+			if own := g.Policy.Value; own != model && own != "power_of_two" && own != "power_of_n" {
+				m.from(g.Policy.Origins)[0].find(diag.LegacyConflict, fmt.Sprintf("a group has the policy of the model, %s, or power_of_two, and not %s", model, own), "correct it, or --policy")
+			}
+		}
+	}
 }
 
 // findBuckets finds the bucket file: the one of the options, or the one that the

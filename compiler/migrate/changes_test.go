@@ -34,17 +34,21 @@ func TestChanges(t *testing.T) {
 			}
 		}
 	}
-	f(migrate.PowerOfTwoAdmission, "--policy", whole+"--policy power_of_two")
-	f(migrate.PowerOfTwoAdmission, "--decode-policy", pairs)
+	const limited = "--filter overloaded --max-in-flight 3 "
+	f(migrate.PowerOfTwoAdmission, "--policy", whole+limited+"--policy power_of_two")
+	f(migrate.PowerOfTwoAdmission, "--decode-policy", pairs+limited)
+	not(migrate.PowerOfTwoAdmission, pairs) // nothing is refused without a limit
 	not(migrate.PowerOfTwoAdmission, whole)
 	not(migrate.PowerOfTwoAdmission, whole+"--decode-policy power_of_two")
 	not(migrate.PowerOfTwoAdmission, whole+"--chat-routing reorg")
 	not(migrate.RoundRobinCursor, whole) // one group has one cursor
 	f(migrate.CapacityExhaustion, "--filter", whole+"--filter overloaded --max-in-flight 3")
-	f(migrate.CapacityExhaustion, "--policy", whole+"--policy power_of_two")
+	f(migrate.CapacityExhaustion, "--policy", whole+limited+"--policy power_of_two")
+	not(migrate.CapacityExhaustion, whole+"--policy power_of_two")
 	not(migrate.CapacityExhaustion, whole+"--policy random")
 	f(migrate.OnePick, "--policy", whole+"--policy session_aware")
-	f(migrate.OnePick, "--policy", whole+"--policy cache_aware")
+	f(migrate.OnePick, "--policy", whole+limited+"--policy cache_aware")
+	not(migrate.OnePick, whole+"--policy cache_aware")
 	f(migrate.SessionAffinity, "--policy", whole+"--policy session_aware")
 	not(migrate.SessionAffinity, whole+"--policy sticky")
 	f(migrate.OmittedMode, "--affinity-mode", whole+"--policy session_aware")
@@ -79,6 +83,7 @@ func TestChangesOfBuckets(t *testing.T) {
 	f("", "round-robin cursor @ --policy", "bucket order @ /buckets/0/rank", "bucket order @ /buckets/3/rank",
 		"context capacity @ /buckets/0/max_context_tokens", "context capacity @ /buckets/2/max_sequence_tokens",
 		"pending budget @ /buckets/0/max_pending_prefill_tokens")
+	f("--policy power_of_two", "power-of-two admission @ --policy") // of the budget of one bucket
 	f("--policy cache_aware", "candidate base @ --cache-candidate-ratio")
 	f("--policy cache_aware --cache-candidate-ratio 0.5", "candidate base @ --cache-candidate-ratio")
 	f("--policy sticky", "affinity scope @ --policy")

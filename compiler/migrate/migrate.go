@@ -55,6 +55,9 @@ type Options struct {
 	// Decisions is the decisions file, and Pairs are further decisions.
 	Decisions Document
 	Pairs     []bucketfile.Pair
+
+	// unchecked leaves out that what was made is compiled.
+	unchecked bool
 }
 
 // Document is a file and its content. The zero value is none.
@@ -230,8 +233,12 @@ func (m *migration) source(name string) *Line {
 		if f.Name != name {
 			continue
 		}
-		if l.Source += " (not given)"; f.Default != "" {
-			l.Source = "--" + name + " (not given: " + f.Default + ")"
+		def := f.Default
+		if name == "policy" && m.line.Reorg() {
+			def = "power_of_two" // as the version has it that knows --chat-routing
+		}
+		if l.Source += " (not given)"; def != "" {
+			l.Source = "--" + name + " (not given: " + def + ")"
 		}
 	}
 	m.absent[name] = l
@@ -340,7 +347,7 @@ func (m *migration) finish(ctx context.Context) []byte {
 		m.marks()
 	}
 	data := encode(m.root, m.options.Format == CUE, m.heading(fine))
-	if fine && !m.compiles(ctx, data) {
+	if fine && !m.options.unchecked && !m.compiles(ctx, data) {
 		if !m.options.Partial {
 			return nil
 		}
@@ -437,7 +444,7 @@ func (m *migration) judged(f diag.Finding) {
 		m.report.Findings.Add(diag.New(code, diag.Pos{}, f.Path, message)).Hint = f.Hint
 		return
 	}
-	l.find(code, message, f.Hint)
-	l.Findings[len(l.Findings)-1].Path = f.Path
+	x := l.Findings.Add(diag.New(code, l.Pos, f.Path, message))
+	x.Hint = f.Hint
 	l.settle()
 }

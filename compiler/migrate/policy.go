@@ -27,12 +27,13 @@ func (m *migration) policies() {
 	m.means()
 	if len(m.buckets) > 0 {
 		m.writeBuckets()
-		return
+	} else {
+		m.writePolicy(m.at+"/defaults/policy", false, nil)
+		if m.kind == pd {
+			m.writePolicy(m.at+"/defaults/decode_policy", true, nil)
+		}
 	}
-	m.writePolicy(m.at+"/defaults/policy", false, nil)
-	if m.kind == pd {
-		m.writePolicy(m.at+"/defaults/decode_policy", true, nil)
-	}
+	m.overruled()
 }
 
 // dropped refuses the options that were dropped on purpose.
@@ -122,13 +123,20 @@ func (m *migration) forget(name string) {
 // choices decides about the sample size of the neighbouring version.
 func (m *migration) choices() {
 	l := m.source("power-of-n-choices")
+	if c := m.answers.Choices; c != nil && (!m.line.Has("power-of-n-choices") || m.kind != "" && !m.samples()) {
+		f := diag.New(diag.UselessDecision, c.Origins[0].Pos, c.Origins[0].Pointer, "the answer choices is not needed: no group is told how many engines power_of_two compares")
+		f.Hint = "remove it"
+		m.report.Findings.Add(f)
+	}
 	switch v := m.line.Value("power-of-n-choices"); {
 	case !m.line.Has("power-of-n-choices"):
 		m.forget("power-of-n-choices")
-	case v == nil:
+	case v == nil || l.Findings.HasErrors():
 	case v.Number == 2:
 		l.raise(Carried)
 		l.note("two is what power_of_two compares")
+	case m.kind != "" && !m.samples():
+		l.change(PolicyAttachment, "no group has the policy power_of_two, so nothing is written; where another policy falls back to it, two engines are compared, or as many as the arguments of that policy say")
 	case m.answers.Choices != nil:
 		l.note("the decisions file says %d", m.answers.Choices.Value)
 		if m.answers.Choices.Value == v.Number {
@@ -146,37 +154,49 @@ func (m *migration) choices() {
 	}
 }
 
+// samples reports whether a group has the policy power_of_two by itself.
+func (m *migration) samples() bool {
+	if m.uses("power_of_two") || len(m.buckets) == 0 && m.kind == pd {
+		return true
+	}
+	return slices.ContainsFunc(m.buckets, func(b bucket) bool {
+		return slices.ContainsFunc(b.groups, func(g group) bool { return g.stage == decode && !g.policy.set })
+	})
+}
+
 // means states the deliberate changes where they bite: at the policy of each
 // group.
 func (m *migration) means() {
 	main, decodePolicy := m.source("policy"), m.source("decode-policy")
-	groups := make(map[*Line]int)
+	groups, limited := make(map[*Line]int), make(map[*Line]bool)
 	for _, b := range m.buckets {
 		for i := range b.groups {
-			groups[m.policyLine(&b.groups[i])]++
+			l := m.policyLine(&b.groups[i])
+			groups[l]++
+			limited[l] = limited[l] || m.limits(&b.groups[i])
 		}
 	}
 	if len(m.buckets) == 0 {
-		groups[main] = 1
+		groups[main], limited[main] = 1, m.limits(nil)
 		if m.kind == pd {
-			groups[decodePolicy] = 1
+			groups[decodePolicy], limited[decodePolicy] = 1, m.limits(nil)
 		}
 	}
 	for _, b := range m.buckets {
 		for i := range b.groups {
 			if g := &b.groups[i]; g.policy.set {
-				m.meaning(g.policy.value, g.policy.from[0], 1, g.stage == decode)
+				m.meaning(g.policy.value, meant{g.policy.from[0], 1, g.stage == decode, limited[g.policy.from[0]]})
 			}
 		}
 	}
 	if n := groups[main]; n > 0 {
-		m.meaning(m.mainPolicy(), main, n, false)
+		m.meaning(m.mainPolicy(), meant{main, n, false, limited[main]})
 	} else {
 		unused(main, "every group has its own policy")
 	}
 	switch n := groups[decodePolicy]; {
 	case n > 0 && !m.refused("decode-policy"):
-		m.meaning("power_of_two", decodePolicy, n, true)
+		m.meaning("power_of_two", meant{decodePolicy, n, true, limited[decodePolicy]})
 	case n == 0 && m.kind == plain:
 		unused(decodePolicy, "there are no decode engines")
 	case n == 0 && len(m.buckets) > 0:
@@ -209,12 +229,26 @@ func (m *migration) modern() bool {
 	return m.line.Reorg() || m.line.Has("reorg-config") || m.file.Format == bucketfile.FormatReorg || m.file.Format == bucketfile.FormatNew
 }
 
+// limits reports whether a group, or the one that stands for all, has limits.
+func (m *migration) limits(g *group) bool {
+	return len(m.modelLimits()) > 0 || g != nil && len(g.caps) > 0
+}
+
+// meant is where a policy comes from, and what the groups are that have it. Only
+// limits make them refuse engines.
+type meant struct {
+	*Line
+	groups    int
+	isDecode  bool
+	isLimited bool
+}
+
 // meaning states what is different about a policy of some groups.
-func (m *migration) meaning(policy string, l *Line, groups int, isDecode bool) {
+func (m *migration) meaning(policy string, l meant) {
 	if m.modern() {
 		return
 	}
-	many := len(m.buckets) > 1
+	groups, many := l.groups, len(m.buckets) > 1
 	switch policy {
 	case "round_robin":
 		if groups > 1 {
@@ -232,7 +266,7 @@ func (m *migration) meaning(policy string, l *Line, groups int, isDecode bool) {
 			m.source("affinity-mode").change(OmittedMode, "the mode was soft without the argument, which moved a session away from a loaded engine; now its binding is reused while admitted")
 		}
 	case "cache_aware":
-		l.change(OnePick, "a holder of the prefix that admission refuses is followed by the next holder, and then by the next bucket; there is no substitute by load")
+		l.changeIf(l.isLimited, OnePick, "a holder of the prefix that admission refuses is followed by the next holder, and then by the next bucket; there is no substitute by load")
 		if many {
 			m.source("cache-candidate-ratio").change(CandidateBase, "it is a share of the group of a bucket; it was one of all healthy prefill engines of the model")
 		}
@@ -244,13 +278,13 @@ func (m *migration) meaning(policy string, l *Line, groups int, isDecode bool) {
 			m.source("sticky-fallback-policy").change(RoundRobinCursor, "each group has a cursor of its own; it was one for the model")
 		}
 	case "power_of_two":
-		l.change(PowerOfTwoAdmission, "limits are checked on the chosen engine alone; when it is refused no second engine is tried, and the request goes on to its next bucket")
+		l.changeIf(l.isLimited, PowerOfTwoAdmission, "limits are checked on the chosen engine alone; when it is refused no second engine is tried, and the request goes on to its next bucket")
 	}
 	if slices.Contains([]string{"power_of_two", "session_aware", "cache_aware"}, policy) {
-		if !isDecode {
-			l.change(CapacityExhaustion, "when every engine is refused the request goes on to its next bucket, and after the last one the answer is 503 with the reasons; the older router made a second pass with relaxed limits")
+		if !l.isDecode {
+			l.changeIf(l.isLimited, CapacityExhaustion, "when every engine is refused the request goes on to its next bucket, and after the last one the answer is 503 with the reasons; the older router made a second pass with relaxed limits")
 		}
-		m.capacity(l)
+		m.capacity(l.Line)
 	}
 }
 
@@ -388,22 +422,42 @@ func defaultOf(name string) string { return flagOf(name).Default }
 
 func isReal(name string) bool { return flagOf(name).Kind == flags.Float }
 
-// admission writes the limits of a policy: the budgets of the older router.
+// modelLimits are the limits that the command line sets for every group, by the
+// names of their fields.
+func (m *migration) modelLimits() []struct{ field, flag string } {
+	var out []struct{ field, flag string }
+	for _, x := range []struct{ field, flag string }{
+		{"max_waiting_requests", "max-waiting-requests"}, {"max_pending_prefill_tokens", "max-pending-prefill-tokens"}, {"max_inflight_requests", "max-in-flight"},
+	} {
+		if m.line.Has(x.flag) && (x.flag != "max-in-flight" || m.filters("overloaded")) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// admission writes the limits of a policy: the budgets of the older router. A
+// limit of a group comes before that of the model.
 func (m *migration) admission(at string, g *group) {
 	at += "/admission"
-	own := g != nil && slices.ContainsFunc(g.caps, func(c limit) bool { return c.name == "max_inflight_requests" })
-	if v := m.line.Value("max-in-flight"); v != nil && m.filters("overloaded") && !own {
-		l := m.source("max-in-flight")
-		if v.Number > plan.MaxCount {
-			l.find(diag.LegacyNoEquivalent, v.Text+" is more than a configuration can hold", "remove it with --filter overloaded; it bounds nothing")
-			return
-		}
-		filter := m.filterLine()
-		m.put(at+"/max_inflight_requests", number(v.Number), l, filter)
-		l.raise(Renamed)
-		filter.raise(Renamed)
-		if !m.modern() {
-			filter.change(CapacityExhaustion, "engines at the limit are not left out before the pick: the picked engine is checked, a refusal moves to the next bucket, and after the last one the answer is 503 with the reasons")
+	for _, x := range m.modelLimits() {
+		l, v := m.source(x.flag), m.line.Value(x.flag)
+		own := g != nil && slices.ContainsFunc(g.caps, func(c limit) bool { return c.name == x.field })
+		switch {
+		case own || v == nil:
+		case v.Number > plan.MaxCount:
+			l.find(diag.LegacyNoEquivalent, v.Text+" is more than a configuration can hold", "remove it; it bounds nothing")
+		case x.flag == "max-in-flight":
+			filter := m.filterLine()
+			m.put(at+"/"+x.field, number(v.Number), l, filter)
+			l.raise(Renamed)
+			filter.raise(Renamed)
+			if !m.modern() {
+				filter.change(CapacityExhaustion, "engines at the limit are not left out before the pick: the picked engine is checked, a refusal moves to the next bucket, and after the last one the answer is 503 with the reasons")
+			}
+		default:
+			m.put(at+"/"+x.field, number(v.Number), l)
+			l.raise(Renamed)
 		}
 	}
 	if g == nil {
@@ -415,6 +469,26 @@ func (m *migration) admission(at string, g *group) {
 			continue
 		}
 		m.put(at+"/"+c.name, number(c.value), c.from...)
+	}
+}
+
+// overruled says of limits of the model that every group has its own, and marks
+// where a draft would lose them.
+func (m *migration) overruled() {
+	for _, x := range m.modelLimits() {
+		lines := []*Line{m.source(x.flag)}
+		if x.flag == "max-in-flight" {
+			lines = append(lines, m.filterLine())
+		}
+		for _, l := range lines {
+			if l.Outcome == "" && !l.Findings.HasErrors() && m.line.Value(x.flag) != nil {
+				l.raise(Carried)
+				l.note("every group has a limit of its own")
+			}
+		}
+		if v := m.line.Value(x.flag); v != nil && m.kind == "" && len(m.buckets) == 0 {
+			m.todo(m.at+"/defaults", "decode_policy: if there are decode engines, it needs type: power_of_two and admission: {%s: %d} too (%s)", x.field, v.Number, m.source(x.flag).Pos)
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package migrate_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,8 @@ import (
 type generator struct {
 	*rand.Rand
 	args []string
+	// reorg says that a neighbouring version is told to route by buckets first.
+	reorg bool
 }
 
 // give adds an argument in one of its spellings.
@@ -97,6 +101,9 @@ func (g *generator) policy() {
 	if policy != "" {
 		g.give("policy", policy)
 	}
+	if slices.Contains([]string{"power_of_two", "power_of_n", "cache_aware", "session_aware"}, policy) && g.IntN(3) == 0 {
+		g.later()
+	}
 	if policy != "sticky" && g.IntN(2) == 0 {
 		g.give("filter", "overloaded")
 		g.give("max-in-flight", g.number(1, 99)())
@@ -118,6 +125,15 @@ func (g *generator) policy() {
 	}
 }
 
+// later adds the arguments of neighbouring versions that are carried.
+func (g *generator) later() {
+	g.give("chat-routing", "reorg")
+	g.reorg = true
+	g.maybe("power-of-n-choices", g.word("2"))
+	g.maybe("max-waiting-requests", g.number(1, 99))
+	g.maybe("max-pending-prefill-tokens", g.number(1, 9999))
+}
+
 func (g *generator) cache() {
 	if g.IntN(2) == 0 {
 		g.give("kv-indexer-endpoint", "http://index:50051")
@@ -137,7 +153,11 @@ func (g *generator) cache() {
 		g.give("worker-queue-limit", g.number(5, 9)())
 		g.maybe("saturation-queue-floor", g.number(1, 5))
 	}
-	g.maybe("min-load-choices", g.number(1, 9))
+	if g.reorg {
+		g.maybe("min-load-choices", g.word("2"))
+	} else {
+		g.maybe("min-load-choices", g.number(1, 9))
+	}
 	if g.IntN(2) == 0 {
 		g.args = append(g.args, "--disable-pressure-guard")
 	}
@@ -167,6 +187,7 @@ func accounted(t *testing.T, args []string, r *migrate.Report) {
 // out compiles.
 func TestRandomValid(t *testing.T) {
 	used := make(map[string]bool)
+	j := newJudge(t)
 	for seed := range uint64(400) {
 		g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}
 		args := g.line()
@@ -189,11 +210,23 @@ func TestRandomValid(t *testing.T) {
 			_ = r.Report.Text(&b)
 			t.Fatalf("seed %d: %q\n%s", seed, args, b.String())
 		}
+		j.result(t, r, o)
+		if seed%8 == 0 { // both syntaxes, and every time the same
+			again := migrate.Unchecked(t.Context(), argv.FromArgs(args), o)
+			o.Format = migrate.YAML
+			yaml := migrate.Unchecked(t.Context(), argv.FromArgs(args), o)
+			if digest(t, yaml.Config, migrate.YAML) != digest(t, r.Config, migrate.CUE) || !bytes.Equal(again.Config, r.Config) {
+				t.Errorf("seed %d: %q\n%s\n%s", seed, args, yaml.Config, r.Config)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d: %q\n%s", seed, args, r.Config)
+		}
 	}
 	// Dropped options, Kubernetes and bucket files have tests of their own.
 	for _, f := range flags.Table() {
 		if !used[f.Name] && !strings.Contains("fuse prefix-cache-min-share stable-pair service-discovery service-discovery-namespace selector "+
-			"prefill-selector decode-selector bucket-config chat-routing selection-engine power-of-n-choices reorg-config", f.Name) {
+			"prefill-selector decode-selector bucket-config selection-engine reorg-config", f.Name) {
 			t.Errorf("--%s is never used", f.Name)
 		}
 	}
@@ -203,6 +236,7 @@ func TestRandomValid(t *testing.T) {
 // with them, and something always is.
 func TestRandomInvalid(t *testing.T) {
 	table := flags.Table()
+	j := newJudge(t)
 	values := []string{"", "0", "-1", "nan", "inf", "1e999", "18446744073709551616", "cache_aware", "fused_score", "soft", "http://a b", "{", "a=b", "--", "-", "\x00", "é", "overloaded,", "$X"}
 	for seed := range uint64(2000) {
 		g := &generator{Rand: rand.New(rand.NewPCG(seed, 2))}
@@ -217,15 +251,15 @@ func TestRandomInvalid(t *testing.T) {
 			}
 		}
 		args := append(g.args, "--no-such-argument")
-		r := migrate.Migrate(t.Context(), argv.FromArgs(args), nil, migrate.Options{Partial: seed%2 == 0})
+		o := migrate.Options{Partial: seed%2 == 0}
+		r := migrate.Migrate(t.Context(), argv.FromArgs(args), nil, o)
 		accounted(t, args, r.Report)
+		j.result(t, r, o)
+		if t.Failed() {
+			t.Fatalf("seed %d: %q", seed, args)
+		}
 		if r.Report.Fine() || r.Report.Count(migrate.Rejected) == 0 || seed%2 == 1 && r.Config != nil {
 			t.Errorf("seed %d: %q is fine", seed, args)
-		}
-		for _, f := range r.Report.All() {
-			if f.Code == "SH0004" {
-				t.Errorf("seed %d: %q\n%s", seed, args, f)
-			}
 		}
 	}
 }
@@ -235,7 +269,7 @@ func FuzzMigrate(f *testing.F) {
 	f.Add("--service-discovery\x00--selector\x00a=b\x00--fuse=random=2\x00--policy\x00score_policy", false)
 	f.Fuzz(func(t *testing.T, text string, partial bool) {
 		args := strings.Split(text, "\x00")
-		r := migrate.Migrate(t.Context(), argv.FromArgs(args), nil, migrate.Options{Partial: partial, Roles: []migrate.RoleAnswer{{Role: "plain"}}})
+		r := migrate.Unchecked(t.Context(), argv.FromArgs(args), migrate.Options{Partial: partial, Roles: []migrate.RoleAnswer{{Role: "plain"}}})
 		accounted(t, args, r.Report)
 		var b strings.Builder
 		if r.Report.Text(&b) != nil || r.Report.JSON(&b) != nil || r.Report.Markdown(&b) != nil {

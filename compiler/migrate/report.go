@@ -124,8 +124,19 @@ func (l *Line) change(row Row, format string, args ...any) {
 	}
 }
 
-// find records a finding about the line.
+// changeIf records a change of meaning where it bites.
+func (l *Line) changeIf(bites bool, row Row, text string) {
+	if bites {
+		l.change(row, "%s", text)
+	}
+}
+
+// find records a finding about the line, once: an argument may say something
+// about many groups.
 func (l *Line) find(code diag.Code, message, hint string) {
+	if slices.ContainsFunc(l.Findings, func(f diag.Finding) bool { return f.Code == code && f.Message == message && f.Hint == hint }) {
+		return
+	}
 	l.Findings.Add(diag.New(code, l.Pos, "", message)).Hint = hint
 }
 

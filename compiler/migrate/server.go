@@ -26,7 +26,11 @@ func (m *migration) listen() {
 	if !m.usable("host") || !m.usable("port") {
 		return
 	}
-	addr := m.line.Text("host", "127.0.0.1") + ":" + strings.TrimLeft(m.line.Text("port", "30000"), "+")
+	at := uint64(30000)
+	if v := m.line.Value("port"); v != nil {
+		at = v.Number
+	}
+	addr := fmt.Sprintf("%s:%d", m.line.Text("host", "127.0.0.1"), at)
 	if err := plan.CheckListen(addr); err != nil {
 		host.find(diag.LegacyValue, fmt.Sprintf("the router cannot listen on %q: it %v", addr, err), "write a name or an address, an IPv6 address in brackets")
 		return

@@ -32,41 +32,56 @@ func (m *migration) state() {
 }
 
 // instead is the value of a section of the bucket file that stands in for an
-// argument, and false when there is none.
-func (m *migration) instead(name string) (value *node, origins []bucketfile.Origin, ok bool) {
+// argument: a text, or a number with the most that can be written and how.
+type instead struct {
+	text  *bucketfile.Value[string]
+	count *bucketfile.Value[uint64]
+	most  uint64
+	write func(uint64) *node
+}
+
+// insteads are the sections of the bucket file by argument.
+func (m *migration) insteads() map[string]instead {
+	out := make(map[string]instead)
 	if s := m.file.Session; s != nil {
-		switch {
-		case name == "session-id-header" && s.Header != nil:
-			return text(s.Header.Value), s.Header.Origins, true
-		case name == "session-idle-secs" && s.IdleSecs != nil:
-			return duration(min(s.IdleSecs.Value, maxSeconds)), s.IdleSecs.Origins, true
-		case name == "session-eviction-interval-secs" && s.EvictionIntervalSecs != nil:
-			return duration(min(s.EvictionIntervalSecs.Value, maxSeconds)), s.EvictionIntervalSecs.Origins, true
-		}
+		out["session-id-header"] = instead{text: s.Header}
+		out["session-idle-secs"] = instead{count: s.IdleSecs, most: maxSeconds, write: duration}
+		out["session-eviction-interval-secs"] = instead{count: s.EvictionIntervalSecs, most: maxSeconds, write: duration}
 	}
 	if x := m.file.Indexer; x != nil {
-		switch {
-		case name == "kv-indexer-endpoint" && x.URL != nil:
-			return text(x.URL.Value), x.URL.Origins, true
-		case name == "kv-indexer-query-timeout-ms" && x.QueryTimeoutMs != nil:
-			return text(fmt.Sprintf("%dms", min(x.QueryTimeoutMs.Value, plan.MaxDurationMS))), x.QueryTimeoutMs.Origins, true
-		case name == "kv-indexer-query-max-inflight" && x.QueryMaxInflight != nil:
-			return number(min(x.QueryMaxInflight.Value, 1<<32-1)), x.QueryMaxInflight.Origins, true
-		}
+		out["kv-indexer-endpoint"] = instead{text: x.URL}
+		out["kv-indexer-query-timeout-ms"] = instead{count: x.QueryTimeoutMs, most: plan.MaxDurationMS, write: milliseconds}
+		out["kv-indexer-query-max-inflight"] = instead{count: x.QueryMaxInflight, most: 1<<32 - 1, write: number[uint64]}
 	}
-	return nil, nil, false
+	return out
 }
+
+func milliseconds(n uint64) *node { return text(fmt.Sprintf("%dms", n)) }
 
 // stood writes the value that a section of the bucket file has in place of an
 // argument.
 func (m *migration) stood(name, pointer string) bool {
-	value, origins, ok := m.instead(name)
-	if ok {
-		from := m.from(origins)
-		m.put(pointer, value, from...)
+	switch x := m.insteads()[name]; {
+	case x.text != nil:
+		from := m.from(x.text.Origins)
+		m.put(pointer, text(x.text.Value), from...)
 		from[0].raise(Renamed)
+	case x.count != nil:
+		from := m.from(x.count.Origins)
+		m.most(from[0], x.count.Value, x.most)
+		m.put(pointer, x.write(min(x.count.Value, x.most)), from...)
+		from[0].raise(Renamed)
+	default:
+		return false
 	}
-	return ok
+	return true
+}
+
+// most states that a number is larger than what can be written.
+func (m *migration) most(l *Line, n, most uint64) {
+	if n > most {
+		l.change(Timeouts, "the most that can be written is %d, which is written instead of %d", most, n)
+	}
 }
 
 // prefix writes the source of cached prefixes.
@@ -102,7 +117,7 @@ func (m *migration) prefix() {
 			m.put(at+"/endpoint", text(form), endpoint)
 		}
 	}
-	m.count("kv-indexer-query-timeout-ms", at+"/query_timeout", plan.MaxDurationMS, func(n uint64) *node { return text(fmt.Sprintf("%dms", n)) })
+	m.count("kv-indexer-query-timeout-ms", at+"/query_timeout", plan.MaxDurationMS, milliseconds)
 	m.count("kv-indexer-query-max-inflight", at+"/max_inflight", 1<<32-1, number[uint64])
 }
 
@@ -115,12 +130,9 @@ func (m *migration) count(name, pointer string, most uint64, make func(uint64) *
 	switch v := m.line.Value(name); {
 	case !m.line.Has(name):
 		l.note(sameDefault)
-	case v == nil:
-	case v.Number > most:
-		l.change(Timeouts, "the most that can be written is %d, which is written instead of %s", most, v.Text)
-		m.put(pointer, make(most), l)
-	default:
-		m.put(pointer, make(v.Number), l)
+	case v != nil:
+		m.most(l, v.Number, most)
+		m.put(pointer, make(min(v.Number, most)), l)
 	}
 }
 

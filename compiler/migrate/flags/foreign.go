@@ -25,7 +25,6 @@ func ForeignTable() []Foreign {
 		noRetry   = "requests are sent once; an engine that fails is not replaced by another one"
 		noPeers   = "the index is filled from the engines' events alone"
 		noQueue   = "requests that no engine may take are refused at once and not parked"
-		useAdmit  = "write it into the admission of the policies, and review what happens to refused requests"
 		remove    = "remove it"
 		noPayload = "the router keeps no copies of requests"
 	)
@@ -63,8 +62,6 @@ func ForeignTable() []Foreign {
 		{Name: "dp-aware", Switch: true, Version: later, Why: "the ranks of an engine are summed up, and the engine chooses among them", Way: remove},
 		{Name: "worker-api-key", Version: later, Why: "the client's Authorization header is passed on, and the router adds none", Way: "remove it, and let clients send the key"},
 		{Name: "default-chat-template-kwargs", Version: later, Why: "the template gets what the request has", Way: "remove it, and let clients send chat_template_kwargs"},
-		{Name: "max-waiting-requests", Version: later, Why: "it is a hard limit of an engine, max_waiting_requests here", Way: useAdmit},
-		{Name: "max-pending-prefill-tokens", Version: later, Why: "it is a hard limit of an engine, max_pending_prefill_tokens here", Way: useAdmit},
 		{Name: "max-running-usage", Version: later, Why: "limits are counts, and this is a share of a capacity that the configuration does not know", Way: "remove it, and write max_running_requests as a number"},
 		{Name: "max-kv-usage", Version: later, Why: "limits are counts, and this is a share of a capacity that the configuration does not know", Way: "remove it, and write max_kv_tokens as a number"},
 		{Name: "affinity-balanced-by", Version: later, Why: "bindings are reused while admitted, and nothing balances them", Way: remove},

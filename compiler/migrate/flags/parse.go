@@ -104,6 +104,10 @@ func (p *parser) next() {
 
 // word is an element that belongs to no argument.
 func (p *parser) word(g *Given, arg *argv.Arg) {
+	if unrendered(arg.Text) {
+		g.add(diag.LegacyOpen, arg.Pos, fmt.Sprintf("%s is a template that is not rendered", quote(arg.Text)), renderFirst)
+		return
+	}
 	if len(arg.Open) > 0 {
 		g.add(diag.LegacyOpen, arg.Pos, fmt.Sprintf("%s may be any arguments", quote(arg.Text)), whatToWrite("arguments", arg.Open))
 		return
@@ -317,8 +321,22 @@ func (l *Line) check(at int) {
 			g.add(diag.LegacyOpen, l.Args[v.At].Pos, message, whatToWrite("value", v.Open))
 			continue
 		}
+		if unrendered(v.Text) {
+			v.Bad = true
+			g.add(diag.LegacyOpen, l.Args[v.At].Pos, fmt.Sprintf("the value of --%s is the template %s, which is not rendered", g.Name, quote(v.Text)), renderFirst)
+			continue
+		}
 		l.value(g, v)
 	}
+}
+
+const renderFirst = "render it first, as with helm template, and give the result"
+
+// unrendered reports whether a text is a template, which no value of the older
+// router looks like.
+func unrendered(text string) bool {
+	_, behind, ok := strings.Cut(text, "{{")
+	return ok && strings.Contains(behind, "}}")
 }
 
 // value judges one value as the parser does.

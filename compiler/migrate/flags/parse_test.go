@@ -53,27 +53,28 @@ func TestHabits(t *testing.T) {
 	f("--host a --port 1", "host[0 1], port[2 3]")
 	f("--host=a --port=1", "host[0], port[1]")
 	f("--host=a=b", "host[0]")
-	f("--host= --log-level _", "host[0], log-level[1 2]")  // an empty text is a text
-	f("--host - --port 1", "host[0 1], port[2 3]")         // a minus alone is a value
-	f("--port=", "port[0] SH0604")                         // but no number
-	f("--port +7", "port[0 1]")                            // Rust takes a plus
-	f("--port ++7", "port[0 1] SH0604")                    //
-	f("--port 65536", "port[0 1] SH0604")                  //
-	f("--port 1_000", "port[0 1] SH0604")                  //
-	f("--port 0x10", "port[0 1] SH0604")                   //
-	f("--port -1", "port[0] SH0603, 1[1] SH0603")          // a minus begins an argument
-	f("--port=-1", "port[0] SH0604")                       //
-	f("--port", "port[0] SH0603")                          //
-	f("--port --host a", "port[0] SH0603, host[1 2]")      //
-	f("--port 1 2", "port[0 1], [2] SH0603")               //
-	f("--host a --host b", "host[0 1], host[2 3] SH0603")  // scalars once
-	f("--log-format Text", "log-format[0 1] SH0604")       // the case counts
-	f("--log-form text", "log-form[0 1] SH0601")           // no abbreviation
-	f("--log_format text", "log_format[0 1] SH0601")       //
-	f("--Host a", "Host[0 1] SH0601")                      //
-	f("-p 1", "p[0] SH0603, [1] SH0603")                   // no short arguments
-	f("--", "[0] SH0603")                                  //
-	f("-- --host a", "[0] SH0603, [1] SH0603, [2] SH0603") //
+	f("--host= --log-level _", "host[0] SH0604, log-level[1 2]")                                               // an empty text is a text, but no host
+	f("--service-discovery-namespace= --log-level _", "service-discovery-namespace[0] SH0606, log-level[1 2]") //
+	f("--host - --port 1", "host[0 1], port[2 3]")                                                             // a minus alone is a value
+	f("--port=", "port[0] SH0604")                                                                             // but no number
+	f("--port +7", "port[0 1]")                                                                                // Rust takes a plus
+	f("--port ++7", "port[0 1] SH0604")                                                                        //
+	f("--port 65536", "port[0 1] SH0604")                                                                      //
+	f("--port 1_000", "port[0 1] SH0604")                                                                      //
+	f("--port 0x10", "port[0 1] SH0604")                                                                       //
+	f("--port -1", "port[0] SH0603, 1[1] SH0603")                                                              // a minus begins an argument
+	f("--port=-1", "port[0] SH0604")                                                                           //
+	f("--port", "port[0] SH0603")                                                                              //
+	f("--port --host a", "port[0] SH0603, host[1 2]")                                                          //
+	f("--port 1 2", "port[0 1], [2] SH0603")                                                                   //
+	f("--host a --host b", "host[0 1], host[2 3] SH0603")                                                      // scalars once
+	f("--log-format Text", "log-format[0 1] SH0604")                                                           // the case counts
+	f("--log-form text", "log-form[0 1] SH0601")                                                               // no abbreviation
+	f("--log_format text", "log_format[0 1] SH0601")                                                           //
+	f("--Host a", "Host[0 1] SH0601")                                                                          //
+	f("-p 1", "p[0] SH0603, [1] SH0603")                                                                       // no short arguments
+	f("--", "[0] SH0603")                                                                                      //
+	f("-- --host a", "[0] SH0603, [1] SH0603, [2] SH0603")                                                     //
 	f("--help -h -V --version", "help[0] SH0603, h[1] SH0603, V[2] SH0603, version[3] SH0603")
 	f("--disable-input-ids-forwarding", "disable-input-ids-forwarding[0]")
 	f("--disable-input-ids-forwarding=true", "disable-input-ids-forwarding[0] SH0603")

@@ -72,6 +72,15 @@ func (l *Line) conflict(name, message, hint string) {
 	}
 }
 
+// conflictAt reports the occurrence of an argument that has a value.
+func (l *Line) conflictAt(name string, v Value, message, hint string) {
+	for _, g := range l.All(name) {
+		if slices.Contains(g.Elements, v.At) {
+			g.add(diag.LegacyConflict, l.Args[v.At].Pos, fmt.Sprintf("--%s %s", name, message), hint)
+		}
+	}
+}
+
 // refuse reports the value of an argument.
 func (l *Line) refuse(name, domain string) {
 	v := l.Value(name)
@@ -86,6 +95,9 @@ func (l *Line) requiredRules() {
 		l.missing("--model-id is missing", "add --model-id with the name that clients send as model")
 	case v != nil && v.Text == "": // R40
 		l.refuse("model-id", "a name")
+	}
+	if v := l.Value("host"); v != nil && v.Text == "" {
+		l.refuse("host", "a name or an address") // every address is 0.0.0.0
 	}
 	if l.Has("sampling-param-conflict") && !l.Has("override-sampling-params") {
 		l.conflict("sampling-param-conflict", "needs --override-sampling-params", "add --override-sampling-params or remove it")
@@ -130,8 +142,11 @@ func (l *Line) policyRules() {
 			continue
 		}
 		for _, name := range b.names {
-			l.conflict(name, fmt.Sprintf("belongs to --policy %s, and the policy is %s", strings.Join(b.policies, " or "), policy),
-				fmt.Sprintf("remove it, or use --policy %s", b.policies[0]))
+			hint := fmt.Sprintf("remove it, or use --policy %s", b.policies[0])
+			if name == "fuse" || name == "stable-pair" { // no policy takes them any more
+				hint = "remove it"
+			}
+			l.conflict(name, fmt.Sprintf("belongs to --policy %s, and the policy is %s", strings.Join(b.policies, " or "), policy), hint)
 		}
 	}
 	if policy == "sticky" { // R38
@@ -144,7 +159,7 @@ func (l *Line) valueRules() {
 	for _, name := range []string{ // R03, R05, R07, R11, R13, R18f, R18g, R36b, R39c, R39d, R43
 		"worker-queue-limit", "saturation-queue-floor", "min-load-choices", "kv-indexer-query-timeout-ms", "kv-indexer-query-max-inflight",
 		"session-idle-secs", "session-eviction-interval-secs", "max-in-flight", "sticky-idle-secs", "sticky-eviction-interval-secs",
-		"stream-idle-timeout-secs", "cache-candidate-min-workers", "cache-candidate-max-workers",
+		"stream-idle-timeout-secs", "cache-candidate-min-workers", "cache-candidate-max-workers", "max-waiting-requests", "max-pending-prefill-tokens",
 	} {
 		if v := l.Value(name); v != nil && v.Number == 0 {
 			l.refuse(name, "a whole number from 1")
@@ -274,13 +289,15 @@ func (l *Line) selectorRules() {
 			continue
 		}
 		good := true
-		for _, term := range Terms(l.Values(name)) {
-			key, value, ok := Equality(term)
-			if good = good && ok; !ok { // R26
-				l.conflict(name, fmt.Sprintf("has the term %s, which is not label=value", quote(term)), "use terms like app=prefill")
-				continue
+		for _, v := range l.Values(name) {
+			for _, term := range Terms([]Value{v}) {
+				key, value, ok := Equality(term)
+				if good = good && ok; !ok { // R26
+					l.conflictAt(name, v, fmt.Sprintf("has the term %s, which is not label=value", quote(term)), "use terms like app=prefill")
+					continue
+				}
+				sets[name] = append(sets[name], key+"="+value)
 			}
-			sets[name] = append(sets[name], key+"="+value)
 		}
 		if good && len(sets[name]) == 0 { // R27
 			l.conflict(name, "selects nothing", "write terms like app=prefill")
@@ -373,18 +390,20 @@ func (l *Line) filterRules() {
 	})
 	for _, v := range l.Values("fuse") {
 		if !goodTerm(v.Text) {
-			l.conflict("fuse", fmt.Sprintf("has the term %s, which is not random, load_based or prefix_cache, perhaps with =WEIGHT", quote(v.Text)), "remove --fuse")
+			l.conflictAt("fuse", v, fmt.Sprintf("has the term %s, which is not random, load_based or prefix_cache, perhaps with =WEIGHT", quote(v.Text)), "remove --fuse")
 		}
 	}
-	has := func(filter string) bool {
-		return slices.ContainsFunc(l.Values("filter"), func(v Value) bool { return v.Text == filter })
-	}
-	for _, pair := range [][2]string{{"overloaded", "max-in-flight"}, {"prefix_cache", "prefix-cache-min-share"}} { // R36, R37
+	// The way out of what was dropped is never to add more of it.
+	for _, pair := range []struct{ filter, flag, add, need string }{ // R36, R37
+		{"overloaded", "max-in-flight", "add --max-in-flight", "add --filter overloaded"},
+		{"prefix_cache", "prefix-cache-min-share", "remove it", "remove it"},
+	} {
+		at := slices.IndexFunc(l.Values("filter"), func(v Value) bool { return v.Text == pair.filter })
 		switch {
-		case has(pair[0]) && !l.Has(pair[1]):
-			l.conflict("filter", fmt.Sprintf("%s needs --%s", pair[0], pair[1]), "add --"+pair[1])
-		case !has(pair[0]) && l.Has(pair[1]):
-			l.conflict(pair[1], "needs --filter "+pair[0], "add --filter "+pair[0])
+		case at >= 0 && !l.Has(pair.flag):
+			l.conflictAt("filter", l.Values("filter")[at], fmt.Sprintf("%s needs --%s", pair.filter, pair.flag), pair.add)
+		case at < 0 && l.Has(pair.flag):
+			l.conflict(pair.flag, "needs --filter "+pair.filter, pair.need)
 		}
 	}
 }
@@ -408,7 +427,7 @@ func (l *Line) listed(name string, key func(string) string) {
 	for _, v := range l.Values(name) {
 		k := key(v.Text)
 		if seen[k] {
-			l.conflict(name, fmt.Sprintf("has %s twice", k), "keep one of the two")
+			l.conflictAt(name, v, fmt.Sprintf("has %s twice", quote(k)), "keep one of the two")
 		}
 		seen[k] = true
 	}
@@ -431,6 +450,9 @@ func (l *Line) neighbourRules() {
 		l.conflict("power-of-n-choices", "needs --chat-routing reorg", "add --chat-routing reorg, or remove it")
 	}
 	if !l.Reorg() {
+		for _, name := range []string{"max-waiting-requests", "max-pending-prefill-tokens"} {
+			l.conflict(name, "needs --chat-routing reorg, of a later version", "add --chat-routing reorg if that version is meant; else remove it, and write the limit into the admission of the migrated policy")
+		}
 		return
 	}
 	policy, known := l.Policy()
@@ -455,7 +477,7 @@ func (l *Line) reorgFileRules() {
 	if !l.Has("reorg-config") {
 		return
 	}
-	names := []string{"policy", "decode-policy", "bucket-config", "filter", "max-in-flight", "prefix-cache-min-share"}
+	names := []string{"policy", "decode-policy", "bucket-config", "filter", "max-in-flight", "prefix-cache-min-share", "max-waiting-requests", "max-pending-prefill-tokens"}
 	for _, b := range belongs() {
 		names = append(names, b.names...)
 	}

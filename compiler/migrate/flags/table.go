@@ -38,7 +38,7 @@ type Flag struct {
 	Default string
 	// Unit follows a number in reports, such as "s".
 	Unit string
-	// Neighbour marks the arguments of the neighbouring version that names the
+	// Neighbour marks the arguments of the neighbouring versions that name the
 	// routing path, which are accepted with a note.
 	Neighbour bool
 }
@@ -50,7 +50,7 @@ var policies = []string{
 }
 
 // Table lists the arguments of the version that is migrated, in the order of its
-// help, and those of its neighbour behind them. The slice is the caller's, what
+// help, and those of its neighbours behind them. The slice is the caller's, what
 // it points to is not.
 func Table() []Flag {
 	return []Flag{
@@ -120,5 +120,7 @@ func Table() []Flag {
 		{Name: "selection-engine", Kind: Word, Words: []string{"legacy", "reorg"}, Default: "legacy", Neighbour: true},
 		{Name: "power-of-n-choices", Kind: Uint, Bits: 64, NonZero: true, Default: "2", Neighbour: true},
 		{Name: "reorg-config", Kind: Text, Neighbour: true},
+		{Name: "max-waiting-requests", Kind: Uint, Bits: 64, Neighbour: true},
+		{Name: "max-pending-prefill-tokens", Kind: Uint, Bits: 64, Neighbour: true},
 	}
 }
