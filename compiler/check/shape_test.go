@@ -144,7 +144,7 @@ func TestMistakes(t *testing.T) {
 	f("version: 1", "version: 2", "1:10 SH0105", "version must be 1, not 2")
 	f("version: 1", "version: \"1\"", "1:10 SH0104", "remove the quotes")
 	f("version: 1", "verison: 1", "1:1 SH0102", "did you mean \"version\"?")
-	f("version: 1", "apiVersion: v1", "1:1 SH0102", "shunt migrate reads")
+	f("version: 1", "apiVersion: v1", "1:1 SH0102, 1:1 SH0103", "shunt migrate reads")
 	f("max_body: 32MiB", "max_body: 32MB", "5:13 SH0107", "a size such as 512KiB")
 	f("max_body: 32MiB", "max_body: 33554432", "5:13 SH0104", "a size such as")
 	f("connect_timeout: 5s", "connect_timeout: 5", "7:20 SH0104", "a duration such as")
