@@ -29,7 +29,8 @@ func checkCommand(s *streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if err := distinct(r.writes(), r.reads()); err != nil {
+			r.written = r.writes()
+			if err := distinct(r.written, r.reads()); err != nil {
 				return err
 			}
 			_, err = r.judge(c.Context)
@@ -55,7 +56,9 @@ type judging struct {
 	accept *acceptance
 	// list has one element, or one for each configuration.
 	list []*inputs
-	s    *streams
+	// written are the files that the command writes.
+	written []string
+	s       *streams
 }
 
 // newJudging reads options and arguments. Out is where reports without a file
@@ -114,6 +117,10 @@ func (r *judging) judge(ctx context.Context) (compiler.Result, error) {
 		}
 		views = append(views, v)
 		r.rep.inputs = append(r.rep.inputs, v.files...)
+	}
+	// What a CUE program imports is known only now.
+	if err := distinct(r.written, r.rep.inputs); err != nil {
+		return last, err
 	}
 	findings.Sort()
 	r.rep.named = func(file, pointer string) string {
@@ -201,9 +208,10 @@ func compile(c *cli.Context, s *streams) error {
 	if key != nil {
 		written = append(written, output+plan.SignatureSuffix)
 	}
-	if err := distinct(written, j.reads()); err != nil {
+	if err := distinct(written, append(j.reads(), fileOf(c.String("sign"))...)); err != nil {
 		return err
 	}
+	j.written = written
 	r, err := j.judge(c.Context)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"shunt/compiler/diag"
 	"shunt/compiler/report"
 	"shunt/compiler/source"
 )
@@ -82,7 +83,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // complain writes an error, each of several on a line of its own. Names of files
 // and arguments are part of it, so it is cleaned of what a terminal or the log
-// of a build could act on.
+// of a build could act on, and of a key that was given in the place of its file.
 func complain(w io.Writer, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
@@ -90,7 +91,7 @@ func complain(w io.Writer, err error) {
 		}
 		return
 	}
-	fmt.Fprintf(w, "shunt: %s\n", report.Clean(err.Error()))
+	fmt.Fprintf(w, "shunt: %s\n", report.Clean(diag.MaskText(err.Error())))
 }
 
 // streams are the standard streams.

@@ -82,6 +82,14 @@ func signFlag() cli.Flag {
 	return &cli.StringFlag{Name: "sign", Usage: "sign the plan with the private `KEY`, a file or env:NAME, into a file beside it, plan.json.sig"}
 }
 
+// fileOf lists the file of a key that is not in the environment or absent.
+func fileOf(key string) []string {
+	if strings.HasPrefix(key, "env:") {
+		return nil
+	}
+	return named(key)
+}
+
 // signKey reads the key of --sign, nil for none.
 func signKey(c *cli.Context, s *streams) (*plan.SignKey, error) {
 	if !c.IsSet("sign") {
@@ -90,6 +98,9 @@ func signKey(c *cli.Context, s *streams) (*plan.SignKey, error) {
 	var data []byte
 	var err error
 	where := c.String("sign")
+	if where == "" {
+		return nil, wrongUsage("--sign names no file")
+	}
 	if name, ok := strings.CutPrefix(where, "env:"); ok {
 		if data = []byte(os.Getenv(name)); len(data) == 0 {
 			return nil, wrongUsage("--sign names the environment variable %s, which is not set", name)
@@ -140,6 +151,9 @@ func verifyFlags() []cli.Flag {
 func verifySignature(c *cli.Context, s *streams, name string, data []byte) (diag.List, error) {
 	var keys []plan.VerifyKey
 	for _, file := range c.StringSlice("verify-key") {
+		if file == "" {
+			return nil, wrongUsage("--verify-key names no file")
+		}
 		text, err := readArgument(s, file, maxKeyBytes)
 		if err != nil {
 			return nil, err
@@ -152,6 +166,8 @@ func verifySignature(c *cli.Context, s *streams, name string, data []byte) (diag
 	}
 	sidecar := c.String("signature")
 	switch {
+	case sidecar == "" && c.IsSet("signature"):
+		return nil, wrongUsage("--signature names no file")
 	case len(keys) == 0 && sidecar != "":
 		return nil, wrongUsage("--signature needs --verify-key")
 	case len(keys) == 0:

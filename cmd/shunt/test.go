@@ -84,6 +84,8 @@ type testRun struct {
 	plans map[string]*plan.Document
 	// coverages are by digest, in the order of their first use.
 	coverages []*planCoverage
+	// named are the files that the test files name, which are read too.
+	named []string
 	// lines are for excerpts, one of each tree.
 	lines []func(string, int, int) []string
 }
@@ -139,6 +141,9 @@ func runTests(c *cli.Context, s *streams) error {
 		}
 		t.files = append(t.files, f)
 		ran += len(f.results)
+	}
+	if err := distinct(filesOf(targets), t.named); err != nil {
+		return err
 	}
 	t.findings.Sort()
 	t.findings.Mask()
@@ -319,6 +324,7 @@ func (f *testFile) beside(name string) string {
 
 // read reads a file that a test file names, nil if it cannot.
 func (t *testRun) read(f *testFile, pointer, name string, limit int64) []byte {
+	t.named = append(t.named, f.beside(name))
 	data, err := readBounded(f.beside(name), limit)
 	if err != nil {
 		t.add(diag.Unreadable, f, pointer, fmt.Sprintf("%s: %v", f.beside(name), reasonOf(err)), "")
@@ -362,6 +368,7 @@ func (t *testRun) loadPlan(f *testFile, name, pointer string) {
 	if f.plan = t.plans[name]; f.plan != nil {
 		return
 	}
+	t.named = append(t.named, name)
 	data, err := readBounded(name, maxPlanBytes)
 	if err != nil {
 		t.add(diag.Unreadable, f, pointer, fmt.Sprintf("%s: %v", name, reasonOf(err)), "")
@@ -393,6 +400,7 @@ func (t *testRun) compile(ctx context.Context, f *testFile) {
 		MaxBytes: t.c.Int64("max-bytes"), AllowCUECode: t.c.Bool("allow-cue-code"), EvalTimeout: t.c.Duration("eval-timeout"),
 	}
 	r := in.compile(ctx)
+	t.named = append(t.named, in.files(r)...)
 	for _, d := range r.Findings {
 		switch {
 		case d.Severity != diag.Error:

@@ -41,7 +41,8 @@ func verify(c *cli.Context, s *streams) error {
 		return wrongUsage("verify needs one plan")
 	}
 	name := c.Args().First()
-	if err := distinct(rep.files(), []string{name}); err != nil {
+	reads := append([]string{name, name + plan.SignatureSuffix}, c.StringSlice("verify-key")...)
+	if err := distinct(rep.files(), append(reads, named(c.String("signature"))...)); err != nil {
 		return err
 	}
 	data, err := readArgument(s, name, maxPlanBytes)
@@ -90,6 +91,7 @@ const longestExcerpt = 8 << 20
 // linesOf gives lines of one text, whatever file is asked for.
 func linesOf(data []byte) func(string, int, int) []string {
 	return func(_ string, first, last int) []string {
+		data := data // the next call starts at the first line again
 		var out []string
 		for n := 1; n <= last; n++ {
 			line, rest, more := bytes.Cut(data, []byte("\n"))

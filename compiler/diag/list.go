@@ -21,9 +21,9 @@ func (l *List) Add(f Finding) *Finding {
 func (l List) Mask() {
 	for i := range l {
 		f := &l[i]
-		f.Message, f.Hint, f.Path = maskText(f.Message), maskText(f.Hint), maskPath(f.Path)
+		f.Message, f.Hint, f.Path = MaskText(f.Message), MaskText(f.Hint), maskPath(f.Path)
 		for j := range f.Related {
-			f.Related[j].Message = maskText(f.Related[j].Message)
+			f.Related[j].Message = MaskText(f.Related[j].Message)
 		}
 	}
 }

@@ -85,9 +85,9 @@ func SecretName(name string) bool { return secretNames.MatchString(name) }
 // of the line, so that places stay what they are.
 func Mask(line string) string { return mask(line, true) }
 
-// maskText is Mask for a sentence. What stands before an @ without a scheme is
+// MaskText is Mask for a sentence. What stands before an @ without a scheme is
 // a name there more often than a password, as in model:size@revision.
-func maskText(text string) string {
+func MaskText(text string) string {
 	if !strings.ContainsAny(text, ":=@") && len(text) < maxWord {
 		return text // which holds for most, and costs no search
 	}
@@ -103,7 +103,7 @@ func maskPath(path string) string {
 	for i, key := range keys {
 		// A slash of a key is written as ~1.
 		plain := strings.ReplaceAll(key, "~1", "/")
-		if masked := maskText(plain); masked != plain {
+		if masked := MaskText(plain); masked != plain {
 			keys[i] = strings.ReplaceAll(masked, "/", "~1")
 		}
 	}
