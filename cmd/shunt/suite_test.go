@@ -163,6 +163,8 @@ func FuzzTestFile(f *testing.F) {
 		f.Add(string(data))
 	}
 	f.Add(`{"config": "x", "tests": [{"name": "a", "request": {"prompt": "x", "headers": {"": "\u0000"}}, "repeat": 2, "expect": {"distribution": {"~/": {"min": 1}}}}]}`)
+	f.Add(`{"config": ["x", "y"], "tests": [{"name": "a", "steps": [{"request": {"input_tokens": [1, 5000]}, "repeat": 2},
+		{"change": {"engines": [{"id": "P1", "healthy": false, "inflight": 3, "loads": [{}]}], "bindings_unavailable": true}, "expect": {"bucket": "long-context"}}]}]}`)
 	r := compiler.Compile(context.Background(), compiler.Options{}, []source.Input{{Name: "../../examples/pd-two-buckets/routing.yaml"}})
 	if r.Plan == nil {
 		f.Fatal(r.Findings)
@@ -178,6 +180,9 @@ func FuzzTestFile(f *testing.F) {
 		}
 		for i := range file.Tests {
 			file.Tests[i].Repeat = min(file.Tests[i].Repeat, 3)
+			for j := range file.Tests[i].Steps {
+				file.Tests[i].Steps[j].Repeat = min(file.Tests[i].Steps[j].Repeat, 3)
+			}
 		}
 		if len(suite.Check(file, &r.Plan.Body)) > 0 {
 			return

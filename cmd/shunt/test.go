@@ -28,7 +28,7 @@ func testCommand(s *streams) *cli.Command {
 		UsageText: "shunt test [OPTION]... FILE_test.yaml...",
 		Description: "Decides the requests of test files with the code that shuntd runs, and compares the decisions with what the\n" +
 			"files expect. A file is YAML, JSON or CUE:\n\n" +
-			"   config: routing.yaml            # or plan: plan.json, relative to this file\n" +
+			"   config: routing.yaml            # a file, or a list of files that are unified; or plan: plan.json\n" +
 			"   world: {...}                    # or world_file; as for shunt explain, for tests without their own\n" +
 			"   tests:\n" +
 			"     - name: boundaries\n" +
@@ -46,16 +46,26 @@ func testCommand(s *streams) *cli.Command {
 			"     - name: spread\n" +
 			"       request: {input_tokens: 10}\n" +
 			"       repeat: 100\n" +
-			"       expect: {distribution: {P1: {min: 40, max: 60}}}\n\n" +
+			"       expect: {distribution: {P1: {min: 40, max: 60}}}\n" +
+			"     - name: the session moves when its engine is gone\n" +
+			"       steps:                      # follow each other in one world\n" +
+			"         - request: {input_tokens: 10, session_key: s}\n" +
+			"           expect: {plain: P1, reason: assigned}\n" +
+			"         - change: {engines: [{id: P1, healthy: false}]}\n" +
+			"           expect: {plain: P2}     # the request is that of the step before\n\n" +
 			"A request is facts (model, input_tokens, token_ids, max_output_tokens or expected_peak_tokens, session_key,\n" +
 			"routing_key, ttft_target_ms, tps_target, or headers as clients send them), or a prompt, body or body_file,\n" +
 			"whose length is found as shuntd does. expect takes bucket, buckets (those that take the length, in try\n" +
 			"order), fates (what became of each bucket), plain, prefill and decode (an engine or a list), reason and\n" +
 			"decode_reason, error, stage, status, code, rejections and distribution. Each test, and each length of a\n" +
-			"list, begins with the world as it is described; repetitions follow each other in it. Draws are made from\n" +
-			"seed (1), so that a test gives the same result always.\n\n" +
+			"list, begins with the world as it is described; repetitions and steps follow each other in it, so that\n" +
+			"bindings and the state of policies stay. A step has change, request, repeat and expect: change is a world\n" +
+			"that says what is different from then on, and what it does not mention stays. bindings_unavailable: true\n" +
+			"stops the affinity store, unavailable: timeout in prefixes the prefix index. Draws are made from seed (1),\n" +
+			"so that a test gives the same result always. Paths are relative to the file of tests.\n\n" +
 			"Coverage counts the buckets that served, the reasons for which they were skipped, the groups picked from,\n" +
-			"the outcomes of policies that have several, and the admission limits that refused.\n\n" +
+			"the outcomes of policies that have several (with a Redis also that it is down), and the admission limits\n" +
+			"that refused.\n\n" +
 			"Exit status: 0 all passed, 1 a test failed, a file has a mistake, or the coverage is under --fail-under,\n" +
 			"2 wrong usage, also when --run matches nothing, 3 the job could not be done.",
 		Flags: slices.Concat([]cli.Flag{
@@ -284,13 +294,12 @@ func (t *testRun) load(ctx context.Context, f *testFile) error {
 	case override != "":
 		f.planName = override
 		t.loadPlan(f, override, "")
-	case f.file.Plan != "" && f.file.Config != "":
+	case f.file.Plan != "" && f.file.Config != nil:
 		t.add(diag.TestNoSubject, f, "/plan", "the file names a plan and a configuration", "keep one of the two")
 	case f.file.Plan != "":
 		f.planName = f.beside(f.file.Plan)
 		t.loadPlan(f, f.planName, "/plan")
-	case f.file.Config != "":
-		f.planName = f.beside(f.file.Config)
+	case f.file.Config != nil:
 		t.compile(ctx, f)
 	default:
 		t.add(diag.TestNoSubject, f, "", "the file names no plan", "write config: routing.yaml or plan: plan.json, relative to the file, or use --plan")
@@ -300,18 +309,27 @@ func (t *testRun) load(ctx context.Context, f *testFile) error {
 		one := &f.file.Tests[i]
 		at := fmt.Sprintf("/tests/%d", i)
 		t.world(f, at, &one.World, one.WorldFile)
-		if name := one.Request.BodyFile; name != "" {
-			at += "/request/body_file"
-			if one.Request.Body != nil {
-				t.add(diag.TestConflict, f, at, "body and body_file exclude each other", "keep one of the two")
-				continue
-			}
-			if data := t.read(f, at, name, maxRequestBytes); data != nil {
-				one.Request.Body = data
-			}
+		t.body(f, at, one.Request)
+		for j := range one.Steps {
+			t.body(f, fmt.Sprintf("%s/steps/%d", at, j), one.Steps[j].Request)
 		}
 	}
 	return ctx.Err()
+}
+
+// body puts the content of a body's file in its place.
+func (t *testRun) body(f *testFile, at string, r *suite.Request) {
+	if r == nil || r.BodyFile == "" {
+		return
+	}
+	at += "/request/body_file"
+	if r.Body != nil {
+		t.add(diag.TestConflict, f, at, "body and body_file exclude each other", "keep one of the two")
+		return
+	}
+	if data := t.read(f, at, r.BodyFile, maxRequestBytes); data != nil {
+		r.Body = data
+	}
 }
 
 // beside is a path relative to the test file.
@@ -391,10 +409,17 @@ func (t *testRun) loadPlan(f *testFile, name, pointer string) {
 
 // compile compiles the configuration of a file, once.
 func (t *testRun) compile(ctx context.Context, f *testFile) {
-	if f.plan = t.plans[f.planName]; f.plan != nil {
+	in := new(inputs)
+	names := make([]string, len(f.file.Config))
+	for i, name := range f.file.Config {
+		names[i] = f.beside(name)
+		in.list = append(in.list, source.Input{Name: names[i]})
+	}
+	f.planName = strings.Join(names, " ")
+	key := strings.Join(names, "\x00")
+	if f.plan = t.plans[key]; f.plan != nil {
 		return
 	}
-	in := &inputs{list: []source.Input{{Name: f.planName}}}
 	in.options.Compiler = "shunt " + version()
 	in.options.Source = source.Options{
 		MaxBytes: t.c.Int64("max-bytes"), AllowCUECode: t.c.Bool("allow-cue-code"), EvalTimeout: t.c.Duration("eval-timeout"),
@@ -405,7 +430,11 @@ func (t *testRun) compile(ctx context.Context, f *testFile) {
 		switch {
 		case d.Severity != diag.Error:
 		case d.Code.Failure() && !d.Pos.Known():
-			t.add(d.Code, f, "/config", fmt.Sprintf("%s: %s", f.planName, d.Message), d.Hint)
+			name := f.planName
+			if d.Pos.File != "" {
+				name = d.Pos.File
+			}
+			t.add(d.Code, f, "/config", fmt.Sprintf("%s: %s", name, d.Message), d.Hint)
 		default:
 			t.findings = append(t.findings, d)
 		}
@@ -413,5 +442,5 @@ func (t *testRun) compile(ctx context.Context, f *testFile) {
 	if r.Tree != nil {
 		t.lines = append(t.lines, r.Tree.Lines)
 	}
-	f.plan, t.plans[f.planName] = r.Plan, r.Plan
+	f.plan, t.plans[key] = r.Plan, r.Plan
 }

@@ -89,7 +89,7 @@ func (t *testRun) text(out io.Writer) error {
 				fmt.Fprintf(&b, "%s  %s\n", paint(red, "FAIL"), report.Clean(r.Name))
 				f.failures(&b, r)
 			} else if !t.c.Bool("quiet") {
-				fmt.Fprintf(&b, "%s  %s%s\n", paint(green, "PASS"), report.Clean(r.Name), decisions(r.Decisions))
+				fmt.Fprintf(&b, "%s  %s%s\n", paint(green, "PASS"), report.Clean(r.Name), decisions(r))
 			}
 		}
 	}
@@ -100,19 +100,42 @@ func (t *testRun) text(out io.Writer) error {
 	return err
 }
 
-func decisions(n int) string {
-	if n == 1 {
+// decisions counts what was decided, unless it is one thing.
+func decisions(r *suite.Result) string {
+	switch steps := len(r.Steps); {
+	case steps > 0 && r.Decisions != steps:
+		return fmt.Sprintf(" (%d steps, %d decisions)", steps, r.Decisions)
+	case steps > 0:
+		return fmt.Sprintf(" (%d steps)", steps)
+	case r.Decisions == 1:
 		return ""
 	}
-	return fmt.Sprintf(" (%d decisions)", n)
+	return fmt.Sprintf(" (%d decisions)", r.Decisions)
 }
 
-// failures writes what was not as expected, with its place.
+// failures writes what was not as expected, with its place, and what was decided.
 func (f *testFile) failures(b *strings.Builder, r *suite.Result) {
-	for i := range r.Failures {
-		fmt.Fprintf(b, "      %s\n", report.Clean(f.failure(&r.Failures[i])))
+	for _, line := range f.story(r) {
+		fmt.Fprintf(b, "      %s\n", report.Clean(line))
 	}
-	fmt.Fprintf(b, "      decided: %s\n", report.Clean(r.Outcome))
+}
+
+// story is a failed case in lines.
+func (f *testFile) story(r *suite.Result) (lines []string) {
+	for i := range r.Failures {
+		lines = append(lines, f.failure(&r.Failures[i]))
+	}
+	for i := range r.Steps {
+		failed := ""
+		if r.Steps[i].Failed {
+			failed = " (failed)"
+		}
+		lines = append(lines, fmt.Sprintf("%s decided%s: %s", r.Steps[i].Name, failed, r.Steps[i].Outcome))
+	}
+	if len(r.Steps) == 0 {
+		lines = append(lines, "decided: "+r.Outcome)
+	}
+	return lines
 }
 
 func (f *testFile) failure(x *suite.Failure) string {
@@ -192,6 +215,14 @@ type (
 		Decisions int           `json:"decisions"`
 		Decided   string        `json:"decided"`
 		Failures  []testFailure `json:"failures"`
+		Steps     []testStep    `json:"steps,omitempty"`
+	}
+	testStep struct {
+		Name    string `json:"name"`
+		Passed  bool   `json:"passed"`
+		Line    int    `json:"line"`
+		Column  int    `json:"column"`
+		Decided string `json:"decided"`
 	}
 	testFailure struct {
 		Field    string `json:"field"`
@@ -248,11 +279,16 @@ func (t *testRun) document() *testDocument {
 
 func (f *testFile) result(r *suite.Result) testResult {
 	at := f.pos(r.Pointer)
-	out := testResult{r.Name, r.Passed(), at.Line, at.Column, r.Decisions, r.Outcome, []testFailure{}}
+	out := testResult{r.Name, r.Passed(), at.Line, at.Column, r.Decisions, r.Outcome, []testFailure{}, nil}
 	for i := range r.Failures {
 		x := &r.Failures[i]
 		at := f.pos(x.Pointer)
 		out.Failures = append(out.Failures, testFailure{x.Field, x.Want, x.Got, x.When, x.Times, at.Line, at.Column})
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		at := f.pos(s.Pointer)
+		out.Steps = append(out.Steps, testStep{s.Name, !s.Failed, at.Line, at.Column, s.Outcome})
 	}
 	return out
 }
@@ -335,11 +371,6 @@ func (f *testFile) junit(r *suite.Result) junitCase {
 	if r.Passed() {
 		return c
 	}
-	var lines []string
-	for i := range r.Failures {
-		lines = append(lines, f.failure(&r.Failures[i]))
-	}
-	lines = append(lines, "decided: "+r.Outcome)
-	c.Failure = &junitText{Message: expected(&r.Failures[0]), Text: strings.Join(lines, "\n")}
+	c.Failure = &junitText{Message: expected(&r.Failures[0]), Text: strings.Join(f.story(r), "\n")}
 	return c
 }

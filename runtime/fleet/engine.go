@@ -145,6 +145,10 @@ func (e *Engine) ForceFailures(n int) {
 	}
 }
 
+// ForceSuccess records a success, which closes the breaker. Offline tools use it
+// to describe an engine that is healthy again.
+func (e *Engine) ForceSuccess() { e.breaker.record(Success, 0) }
+
 // Load is one complete load report of an engine, summed over its ranks. It is
 // immutable once published, except for the counter of dispatches since.
 type Load struct {

@@ -33,6 +33,10 @@ type Decision struct {
 	// Error is set on failure.
 	Error *ErrorTrace `json:"error,omitempty"`
 
+	// OnlyTried is set before: Buckets are those that were tried, which is quicker
+	// in a model of many.
+	OnlyTried bool `json:"-"`
+
 	tried map[string][]GroupTrace
 }
 
@@ -128,15 +132,28 @@ func (d *Decision) finish(r *Resolver, req *Request, s *Selection, err error) {
 	}
 	tried := d.tried
 	*d = Decision{Model: r.Model, Input: req.Input, Peak: req.Peak,
-		InputSource: req.InputSource, InputReason: req.InputReason, Buckets: make([]BucketTrace, len(r.Buckets))}
+		InputSource: req.InputSource, InputReason: req.InputReason, OnlyTried: d.OnlyTried}
 	targets, invalid := r.SLO.targets(req.Targets)
-	for i, b := range r.Buckets {
-		d.Buckets[i] = trace(b, req, s, tried[b.ID])
+	add := func(b *Bucket) {
+		t := trace(b, req, s, tried[b.ID])
 		if invalid == nil {
-			d.Buckets[i].Penalty = r.SLO.penalty(targets, b.Estimates)
+			t.Penalty = r.SLO.penalty(targets, b.Estimates)
 		}
+		d.Buckets = append(d.Buckets, t)
 	}
-	slices.SortStableFunc(d.Buckets, func(a, b BucketTrace) int { return cmp.Compare(a.Penalty, b.Penalty) })
+	if d.OnlyTried {
+		// Buckets are tried in the order of the walk, up to one.
+		matches, _ := r.ResolveFor(req.Input, req.Peak, req.Targets) // on an error nothing was tried
+		for range tried {
+			add(matches.Next())
+		}
+	} else {
+		d.Buckets = make([]BucketTrace, 0, len(r.Buckets))
+		for _, b := range r.Buckets {
+			add(b)
+		}
+		slices.SortStableFunc(d.Buckets, func(a, b BucketTrace) int { return cmp.Compare(a.Penalty, b.Penalty) })
+	}
 	d.aim(targets)
 	if err != nil {
 		d.Error = traceError(err)
@@ -157,21 +174,30 @@ func (d *Decision) aim(t Targets) {
 }
 
 func trace(b *Bucket, req *Request, s *Selection, groups []GroupTrace) BucketTrace {
-	t := BucketTrace{ID: b.ID, Groups: groups, Fate: NotTried}
-	need := max(req.Input, req.Peak)
+	t := BucketTrace{ID: b.ID, Groups: groups}
 	switch {
 	case s.Bucket == b:
 		t.Fate = Picked
 	case len(groups) > 0:
 		t.Fate = Failed
-	case req.Input < b.Min:
-		t.Fate, t.Bound = BelowMin, &b.Min
-	case !b.Max.admits(req.Input):
-		t.Fate, t.Bound = AboveMax, &b.Max.max
-	case !b.Context.admits(need):
-		t.Fate, t.Bound = AboveContext, &b.Context.max
+	default:
+		t.Fate, t.Bound = b.Fate(req.Input, req.Peak)
 	}
 	return t
+}
+
+// Fate is what becomes of a bucket that was not tried, by the lengths alone, and
+// the limit that they miss. A peak of 0 is unknown.
+func (b *Bucket) Fate(input, peak int64) (Fate, *int64) {
+	switch {
+	case input < b.Min:
+		return BelowMin, &b.Min
+	case !b.Max.admits(input):
+		return AboveMax, &b.Max.max
+	case !b.Context.admits(max(input, peak)):
+		return AboveContext, &b.Context.max
+	}
+	return NotTried, nil
 }
 
 func tracePick(p policy.Pick) *PickTrace {

@@ -197,3 +197,61 @@ func body() *plan.Body {
 		}},
 	}
 }
+
+// TestChange changes one thing after the other; what is not mentioned stays.
+func TestChange(t *testing.T) {
+	b := body()
+	m := &b.Models[0]
+	m.Tokenizer = &plan.Tokenizer{Path: "x"}
+	m.Buckets[1].Groups.PD.Prefill.Policy = plan.Policy{Type: plan.CacheAware, CacheAware: &plan.CacheAwareTuning{
+		CandidateMinWorkers: 8, CandidateMaxWorkers: 32, PressureRelThreshold: 1.5,
+		Fallback: plan.FallbackPolicy{Type: plan.RoundRobin},
+	}}
+	m.Breakpoints = []plan.Breakpoint{{From: 0, Runs: []plan.Run{{1, 1}}}}
+	sim, err := simulate.New(b, simulate.World{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	f := func(change string, want ...string) {
+		t.Helper()
+		w, err := simulate.ParseWorld([]byte(change))
+		if err == nil {
+			err = sim.Change(w)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := sim.Decide(t.Context(), simulate.Request{Model: "m", InputTokens: 128})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := simulate.Text(&text, d); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range want {
+			if !strings.Contains(text.String(), part) {
+				t.Errorf("after %s\ngot:\n%s\nwant a part:\n%s", change, &text, part)
+			}
+		}
+	}
+	f(`{"prefixes":[{"blocks":{"P2":2}}]}`, "prefill P2 (cache_candidate)")
+	f(`{"prefixes":[{"blocks":{"P2":2},"unavailable":"timeout"}]}`, "prefix lookup: unavailable (timeout)", "(no_cache_candidate)")
+	f(`{"prefixes":[{"blocks":{"P3":2}}],"engines":[{"id":"P3","inflight":2,"loads":[{"running_requests":7}]}]}`,
+		"prefill P3 (cache_candidate)", "in-flight 2", "running 7")
+	f(`{"engines":[{"id":"P3","healthy":false}]}`, "(no_cache_candidate)")
+	f(`{"engines":[{"id":"P3","inflight":3}]}`, "(no_cache_candidate)") // and stays so
+	f(`{"engines":[{"id":"P3","healthy":true}]}`, "P3 (cache_candidate)", "in-flight 3", "running 7")
+	f(`{"engines":[{"id":"P3","loads":[{"running_requests":8}]}]}`, "in-flight 3", "running 8")
+	f(`{"engines":[{"id":"P3","inflight":0,"loads":[]}]}`, "P3 (cache_candidate)", "in-flight 0, no fresh report")
+	f(`{}`, "P3 (cache_candidate)", "in-flight 0, no fresh report")
+
+	w := simulate.World{Engines: []simulate.Engine{{ID: "P3", DispatchedSince: new(1)}}}
+	if at, err := simulate.Fits(b, simulate.World{}, nil, &w); at != 1 || err == nil {
+		t.Errorf("fits: %d, %v", at, err)
+	}
+	if at, err := simulate.Fits(b, w, &w); at != -1 || err == nil {
+		t.Errorf("fits: %d, %v", at, err)
+	}
+}

@@ -54,8 +54,8 @@ type source struct {
 
 var _ prefix.Source = (*source)(nil)
 
-// sources makes a source for each model that needs one.
-func sources(body *plan.Body, f *fleet.Fleet, w World) (map[string]*source, error) {
+// sources makes a source for each model, which knows no prefix yet.
+func sources(body *plan.Body, f *fleet.Fleet) map[string]*source {
 	out := make(map[string]*source)
 	for i := range body.Models {
 		m := &body.Models[i]
@@ -66,22 +66,27 @@ func sources(body *plan.Body, f *fleet.Fleet, w World) (map[string]*source, erro
 		}
 		out[m.ID] = s
 	}
+	return out
+}
+
+// describe gives sources the prefixes of a world.
+func (s *scene) describe(w *World) error {
 	seen := make(map[string]bool)
 	for i := range w.Prefixes {
 		p := &w.Prefixes[i]
-		m, err := modelOf(body, p.Model, "prefixes")
+		m, err := modelOf(s.body, p.Model, "prefixes")
 		if err != nil {
-			return nil, misfit("prefixes", i, err)
+			return misfit("prefixes", i, err)
 		}
 		if seen[m.ID] {
-			return nil, misfit("prefixes", i, fmt.Errorf("the prefixes of model %q are described twice", m.ID))
+			return misfit("prefixes", i, fmt.Errorf("the prefixes of model %q are described twice", m.ID))
 		}
 		seen[m.ID] = true
-		if err := out[m.ID].describe(p); err != nil {
-			return nil, misfit("prefixes", i, fmt.Errorf("prefixes of model %q: %w", m.ID, err))
+		if err := s.sources[m.ID].describe(p); err != nil {
+			return misfit("prefixes", i, fmt.Errorf("prefixes of model %q: %w", m.ID, err))
 		}
 	}
-	return out, nil
+	return nil
 }
 
 func (s *source) describe(p *Prefixes) error {
@@ -144,23 +149,17 @@ func (s *source) held(engine string) int {
 	return n
 }
 
-// bindings makes the store of a described world.
-func bindings(body *plan.Body, f *fleet.Fleet, w World) (affinity.Store, error) {
-	a := body.State.Affinity
-	if w.BindingsUnavailable {
-		return silent{reject: a != nil && a.Redis != nil && a.Redis.OnFailure == plan.FailReject}, nil
-	}
-	o := affinity.MemoryOptions{Now: func() time.Time { return epoch }}
-	if a != nil {
-		o.Idle = time.Duration(a.IdleMS) * time.Millisecond
-	}
-	store := affinity.NewMemory(o)
+// bind gives the store the bindings of a world.
+func (s *scene) bind(w *World) error {
 	for i := range w.Bindings {
-		if err := w.Bindings[i].put(body, f, store); err != nil {
-			return nil, misfit("bindings", i, fmt.Errorf("binding %d: %w", i, err))
+		if err := w.Bindings[i].put(s.body, s.fleet, s.store.Memory); err != nil {
+			return misfit("bindings", i, fmt.Errorf("binding %d: %w", i, err))
 		}
 	}
-	return store, nil
+	if w.BindingsUnavailable != nil {
+		s.store.silent = *w.BindingsUnavailable
+	}
+	return nil
 }
 
 func (b *Binding) put(body *plan.Body, f *fleet.Fleet, store affinity.Store) error {
@@ -186,6 +185,7 @@ func (b *Binding) put(body *plan.Body, f *fleet.Fleet, store affinity.Store) err
 	case b.SessionKey == "":
 		key.Kind, key.Name = affinity.Sticky, b.RoutingKey
 	}
+	// With one candidate, a binding to another engine is replaced.
 	_, err = store.Bind(context.Background(), key, e, []*fleet.Engine{e})
 	return err
 }
@@ -199,17 +199,35 @@ func hasBucket(m *plan.Model, id string) bool {
 	return false
 }
 
-// silent is a store that does not answer.
-type silent struct{ reject bool }
+// store is one that does not answer while the world says so.
+type store struct {
+	*affinity.Memory
+	silent, reject bool
+}
+
+func newStore(body *plan.Body) *store {
+	a := body.State.Affinity
+	o := affinity.MemoryOptions{Now: func() time.Time { return epoch }}
+	if a != nil {
+		o.Idle = time.Duration(a.IdleMS) * time.Millisecond
+	}
+	return &store{Memory: affinity.NewMemory(o), reject: a != nil && a.Redis != nil && a.Redis.OnFailure == plan.FailReject}
+}
 
 var errSilent = errors.New("the world says that the store does not answer")
 
-func (s silent) Bound(context.Context, affinity.Key, []*fleet.Engine) (*fleet.Engine, error) {
-	return nil, &affinity.Unavailable{Reject: s.reject, Cause: errSilent}
+// Bound implements affinity.Store.
+func (s *store) Bound(ctx context.Context, key affinity.Key, candidates []*fleet.Engine) (*fleet.Engine, error) {
+	if s.silent {
+		return nil, &affinity.Unavailable{Reject: s.reject, Cause: errSilent}
+	}
+	return s.Memory.Bound(ctx, key, candidates)
 }
 
-func (s silent) Bind(context.Context, affinity.Key, *fleet.Engine, []*fleet.Engine) (affinity.Binding, error) {
-	return affinity.Binding{}, &affinity.Unavailable{Reject: s.reject, Cause: errSilent}
+// Bind implements affinity.Store.
+func (s *store) Bind(ctx context.Context, key affinity.Key, e *fleet.Engine, candidates []*fleet.Engine) (affinity.Binding, error) {
+	if s.silent {
+		return affinity.Binding{}, &affinity.Unavailable{Reject: s.reject, Cause: errSilent}
+	}
+	return s.Memory.Bind(ctx, key, e, candidates)
 }
-
-func (silent) Counts() affinity.Counts { return affinity.Counts{} }

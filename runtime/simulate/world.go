@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"shunt/runtime/fleet"
+	"shunt/runtime/routing"
 	"shunt/runtime/state/load"
 	"shunt/schema/plan"
 )
@@ -38,13 +39,16 @@ type Request struct {
 
 // World is the state of the fleet. An engine that it does not mention is
 // healthy, idle, has reported nothing and holds no prefix.
+//
+// It also describes a change of that state: then what it does not mention stays.
 type World struct {
 	Engines []Engine `json:"engines"`
 	// Prefixes are those of models, at most one for each.
 	Prefixes []Prefixes `json:"prefixes"`
 	Bindings []Binding  `json:"bindings"`
-	// BindingsUnavailable says that the affinity store does not answer.
-	BindingsUnavailable bool `json:"bindings_unavailable"`
+	// BindingsUnavailable says that the affinity store does not answer; default
+	// false.
+	BindingsUnavailable *bool `json:"bindings_unavailable"`
 }
 
 // Engine is the state of one engine.
@@ -53,10 +57,11 @@ type Engine struct {
 	Model    string `json:"model"`
 	ID       string `json:"id"`
 	Healthy  *bool  `json:"healthy"`  // default true
-	Inflight int    `json:"inflight"` // requests that the router holds open
-	// DispatchedSince are those of them that were dispatched after the report.
-	DispatchedSince int `json:"dispatched_since_report"`
-	// Loads are the reports of the engine's ranks.
+	Inflight *int   `json:"inflight"` // requests that the router holds open, default 0
+	// DispatchedSince are those of them that were dispatched after the report,
+	// default 0.
+	DispatchedSince *int `json:"dispatched_since_report"`
+	// Loads are the reports of the engine's ranks; an empty list withdraws them.
 	Loads []Load `json:"loads"`
 }
 
@@ -137,6 +142,16 @@ func (r Request) peak() int64 {
 	return 0
 }
 
+func (r Request) targets() (t routing.Targets) {
+	if r.TTFTMS != nil {
+		t.TTFTMS, t.HasTTFT = *r.TTFTMS, true
+	}
+	if r.TPS != nil {
+		t.TPS, t.HasTPS = *r.TPS, true
+	}
+	return t
+}
+
 // ParseWorld reads one world document; anything unknown is refused.
 func ParseWorld(data []byte) (World, error) {
 	var w World
@@ -148,30 +163,72 @@ func ParseWorld(data []byte) (World, error) {
 // as in the server.
 const maxInflight = 1_000_000
 
-// apply puts a described engine into its state at the given time.
-func (d *Engine) apply(e *fleet.Engine, threshold int, loads *load.Table, now time.Time) error {
-	if d.Inflight < 0 || d.DispatchedSince < 0 || d.DispatchedSince > d.Inflight {
-		return fmt.Errorf("engine %q: inflight must not be negative nor below dispatched_since_report", d.ID)
+// state is what was described of an engine so far.
+type state struct {
+	engine *fleet.Engine
+	// threshold is the number of failures that make it unhealthy.
+	threshold          int
+	unhealthy          bool
+	inflight, recently int
+	leases             []*fleet.Lease
+}
+
+// apply puts an engine into a described state; what is not described stays.
+func (s *state) apply(d *Engine, loads *load.Table, now time.Time) error {
+	if d.Healthy != nil {
+		s.unhealthy = !*d.Healthy
 	}
-	if d.Inflight > maxInflight {
-		return fmt.Errorf("engine %q: inflight must be at most %d", d.ID, maxInflight)
+	if d.Inflight != nil || d.DispatchedSince != nil {
+		if err := s.hold(d, now); err != nil {
+			return err
+		}
 	}
-	for i := range d.Inflight {
-		at := now
-		if i >= d.DispatchedSince {
-			at = time.Time{}
-		}
-		if _, err := e.Lease(at); err != nil {
-			return fmt.Errorf("engine %q: %w", d.ID, err)
-		}
+	if d.Loads != nil {
+		loads.Forget(s.engine)
 	}
 	for rank := range d.Loads {
-		if err := d.Loads[rank].put(e, rank, loads, now); err != nil {
+		if err := d.Loads[rank].put(s.engine, rank, loads, now); err != nil {
 			return fmt.Errorf("engine %q, report %d: %w", d.ID, rank, err)
 		}
 	}
-	if d.Healthy != nil && !*d.Healthy {
-		e.ForceFailures(threshold)
+	switch {
+	case s.unhealthy && s.engine.Admits():
+		s.engine.ForceFailures(s.threshold)
+	case !s.unhealthy && !s.engine.Admits():
+		s.engine.ForceSuccess()
+	}
+	return nil
+}
+
+// hold opens the described requests in place of those that were open.
+func (s *state) hold(d *Engine, now time.Time) error {
+	if d.Inflight != nil {
+		s.inflight = *d.Inflight
+	}
+	if d.DispatchedSince != nil {
+		s.recently = *d.DispatchedSince
+	}
+	if s.inflight < 0 || s.recently < 0 || s.recently > s.inflight {
+		return fmt.Errorf("engine %q: inflight must not be negative nor below dispatched_since_report", d.ID)
+	}
+	if s.inflight > maxInflight {
+		return fmt.Errorf("engine %q: inflight must be at most %d", d.ID, maxInflight)
+	}
+	for _, l := range s.leases {
+		l.Release()
+	}
+	s.leases = make([]*fleet.Lease, 0, s.inflight)
+	s.engine.ForceSuccess() // an unhealthy engine gets no request, but may still hold some
+	for i := range s.inflight {
+		at := now
+		if i >= s.recently {
+			at = time.Time{}
+		}
+		l, err := s.engine.Lease(at)
+		if err != nil {
+			return fmt.Errorf("engine %q: %w", d.ID, err)
+		}
+		s.leases = append(s.leases, l)
 	}
 	return nil
 }

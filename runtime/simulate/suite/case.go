@@ -24,17 +24,28 @@ const (
 )
 
 // testCase is what passes or fails by itself: a test, one of its lengths, or a
-// range of lengths.
+// range of lengths. Its parts are decided one after the other in one world.
 type testCase struct {
 	test    *Test
-	index   int
 	name    string
 	pointer string
-	// lengths are decided one after the other in one world; a request that has
-	// its length elsewhere has the one length 0.
+	parts   []part
+}
+
+// part is a request with some lengths, or one step of a sequence.
+type part struct {
+	request *Request
+	// at is the place of the request.
+	at     string
+	row    *Row // nil without one
+	repeat int
+	// lengths are decided one after the other; a request that has its length
+	// elsewhere has the one length 0.
 	lengths []int64
-	row     *Row // nil without one
 	wants   []want
+	// step is nil for a test without steps.
+	step    *Step
+	pointer string // of the step
 }
 
 // want is an expectation with its place.
@@ -46,28 +57,32 @@ type want struct {
 // cases splits a test.
 func cases(i int, t *Test, body *plan.Body) []testCase {
 	at := testPointer(i)
-	base := testCase{test: t, index: i, name: t.Name, pointer: at}
+	base := testCase{test: t, name: t.Name, pointer: at}
+	if len(t.Steps) > 0 {
+		base.parts = steps(i, t)
+		return []testCase{base}
+	}
+	one := part{request: t.Request, at: at + "/request", repeat: max(t.Repeat, 1)}
 	if t.Expect != nil {
-		base.wants = []want{{t.Expect, at + "/expect"}}
+		one.wants = []want{{t.Expect, at + "/expect"}}
 	}
 	if len(t.Lengths) == 0 {
 		if len(t.Request.InputTokens) < 2 {
-			base.lengths = append([]int64{}, t.Request.InputTokens...)
-			if len(base.lengths) == 0 {
-				base.lengths = []int64{0}
-			}
+			one.lengths = t.Request.lengths()
+			base.parts = []part{one}
 			return []testCase{base}
 		}
-		return base.each(t.Request.InputTokens)
+		return base.each(one, t.Request.InputTokens)
 	}
+	m := modelOf(body, t.Request.modelID(body))
 	var out []testCase
 	for j := range t.Lengths {
 		r := &t.Lengths[j]
-		c := base
-		c.row, c.pointer = r, rowPointer(i, j)
-		c.wants = append(slices.Clip(base.wants), want{r.expectation(), c.pointer})
+		c, p := base, one
+		c.pointer = rowPointer(i, j)
+		p.row, p.wants = r, append(slices.Clip(one.wants), want{r.expectation(), c.pointer})
 		if r.InputTokens != nil {
-			out = append(out, c.each(r.InputTokens)...)
+			out = append(out, c.each(p, r.InputTokens)...)
 			continue
 		}
 		c.name += "/" + strconv.FormatInt(max(r.From, 1), 10) + ".."
@@ -75,25 +90,59 @@ func cases(i int, t *Test, body *plan.Body) []testCase {
 			c.name += strconv.FormatInt(r.To, 10)
 		}
 		c.name += r.peakName()
-		if m := modelOf(body, t.Request.modelID(body)); m != nil {
-			c.lengths = points(m, t, r)
-		} else {
-			c.lengths = []int64{max(r.From, 1)}
+		p.lengths = []int64{max(r.From, 1)}
+		if m != nil {
+			p.lengths = points(m, t.Request, r)
 		}
+		c.parts = []part{p}
 		out = append(out, c)
 	}
 	return out
 }
 
+// steps are the parts of a sequence.
+func steps(i int, t *Test) []part {
+	out := make([]part, len(t.Steps))
+	for j := range t.Steps {
+		s := &t.Steps[j]
+		p := part{step: s, pointer: stepPointer(i, j), repeat: max(s.Repeat, 1)}
+		if s.Request != nil {
+			p.request, p.at = s.Request, p.pointer+"/request"
+		} else if j > 0 {
+			p.request, p.at = out[j-1].request, out[j-1].at
+		}
+		if p.request != nil {
+			p.lengths = p.request.lengths()
+		}
+		if s.Expect != nil {
+			p.wants = []want{{s.Expect, p.pointer + "/expect"}}
+		}
+		out[j] = p
+	}
+	return out
+}
+
+// lengths are those of the request itself.
+func (r *Request) lengths() []int64 {
+	if len(r.InputTokens) == 0 {
+		return []int64{0}
+	}
+	return r.InputTokens
+}
+
+// decisions is how many a part takes.
+func (p *part) decisions() int64 { return int64(len(p.lengths)) * int64(p.repeat) }
+
 // each makes a case of every length.
-func (c testCase) each(lengths []int64) []testCase {
+func (c testCase) each(p part, lengths []int64) []testCase {
 	out := make([]testCase, len(lengths))
 	for k, n := range lengths {
 		out[k] = c
-		out[k].lengths = []int64{n}
+		p.lengths = []int64{n}
+		out[k].parts = []part{p}
 		out[k].name += "/" + strconv.FormatInt(n, 10)
-		if c.row != nil {
-			out[k].name += c.row.peakName()
+		if p.row != nil {
+			out[k].name += p.row.peakName()
 		}
 	}
 	return out
@@ -111,17 +160,17 @@ func (r *Row) peakName() string {
 }
 
 // peak is the output bound and the peak that hold for a row.
-func peak(t *Test, r *Row) (output, peak *int64) {
+func peak(t *Request, r *Row) (output, peak *int64) {
 	if r != nil && (r.MaxOutputTokens != nil || r.ExpectedPeakTokens != nil) {
 		return r.MaxOutputTokens, r.ExpectedPeakTokens
 	}
-	return t.Request.MaxOutputTokens, t.Request.ExpectedPeakTokens
+	return t.MaxOutputTokens, t.ExpectedPeakTokens
 }
 
 // points are the lengths of a range at which the candidates can change, with
 // their neighbours and the ends. Between two of them that follow each other all
 // lengths have the same candidates.
-func points(m *plan.Model, t *Test, r *Row) []int64 {
+func points(m *plan.Model, t *Request, r *Row) []int64 {
 	output, top := peak(t, r)
 	edges := []int64{max(r.From, 1)}
 	around := func(last int64) { edges = append(edges, last, last+1) }
@@ -182,10 +231,10 @@ func badRequest(err *simulate.Refused) *refusal {
 	return &refusal{failedRequest, http.StatusBadRequest, err.Code, err.Error()}
 }
 
-// facts are those of a case at a length, or the refusal of the request. An error
+// facts are those of a part at a length, or the refusal of the request. An error
 // is a request that nobody can send.
-func (c *testCase) facts(ctx context.Context, body *plan.Body, length int64) (r simulate.Request, no *refusal, err error) {
-	t := &c.test.Request
+func (p *part) facts(ctx context.Context, body *plan.Body, length int64) (r simulate.Request, no *refusal, err error) {
+	t := p.request
 	id := t.modelID(body)
 	m := modelOf(body, id)
 	data := []byte(t.Body)
@@ -207,7 +256,7 @@ func (c *testCase) facts(ctx context.Context, body *plan.Body, length int64) (r 
 		if length == 0 {
 			r.InputTokens = int64(len(t.TokenIDs))
 		}
-		r.MaxOutputTokens, r.ExpectedPeakTokens = peak(c.test, c.row)
+		r.MaxOutputTokens, r.ExpectedPeakTokens = peak(t, p.row)
 	}
 	r.SessionKey, r.RoutingKey, r.TTFTMS, r.TPS = t.SessionKey, t.RoutingKey, t.TTFTMS, t.TPS
 	if m == nil {

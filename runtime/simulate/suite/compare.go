@@ -30,10 +30,10 @@ func (o *outcome) compare(e *Expectation) []mismatch {
 	}
 	check("bucket", e.Bucket, orNone(d.Bucket, o))
 	if e.Buckets != nil {
-		check("buckets", ids(e.Buckets), ids(candidates(d)))
+		check("buckets", ids(e.Buckets), ids(o.candidates()))
 	}
 	for _, id := range slices.Sorted(maps.Keys(e.Fates)) {
-		check("fates/"+escape(id), string(e.Fates[id]), fateOf(d, id))
+		check("fates/"+escape(id), string(e.Fates[id]), o.fate(id))
 	}
 	engine := func(member string, want Names, got *routing.PickTrace) {
 		name := orNone("", o)
@@ -95,24 +95,29 @@ func ids(list []string) string {
 }
 
 // candidates are the buckets that take the length, in try order.
-func candidates(d *routing.Decision) (out []string) {
-	for i := range d.Buckets {
-		switch d.Buckets[i].Fate {
-		case routing.BelowMin, routing.AboveMax, routing.AboveContext:
-		default:
-			out = append(out, d.Buckets[i].ID)
-		}
+func (o *outcome) candidates() []string {
+	if o.d == nil {
+		return nil
 	}
-	return out
+	return o.sim.Candidates(o.request)
 }
 
-func fateOf(d *routing.Decision, id string) string {
-	for i := range d.Buckets {
-		if d.Buckets[i].ID == id {
-			return string(d.Buckets[i].Fate)
+// fate is what became of a bucket. Decisions name those that were tried; what
+// became of others follows from the lengths.
+func (o *outcome) fate(id string) string {
+	if o.d == nil {
+		return none
+	}
+	for i := range o.d.Buckets {
+		if o.d.Buckets[i].ID == id {
+			return string(o.d.Buckets[i].Fate)
 		}
 	}
-	return none
+	i, ok := o.index[id]
+	if !ok {
+		return none
+	}
+	return string(o.sim.Fate(o.request, i))
 }
 
 func reasonOf(p *routing.PickTrace, o *outcome) string {
@@ -131,12 +136,4 @@ func rejectionsText(list []policy.Rejection) string {
 		texts[i] = rejectionText(r)
 	}
 	return strings.Join(texts, ", ")
-}
-
-// sortFailures puts failures of maps, whose order is not fixed, into one.
-func sortFailures(list []Failure) {
-	at := slices.IndexFunc(list, func(f Failure) bool { return strings.HasPrefix(f.Field, "distribution ") })
-	if at >= 0 {
-		slices.SortFunc(list[at:], func(a, b Failure) int { return strings.Compare(a.Pointer, b.Pointer) })
-	}
 }

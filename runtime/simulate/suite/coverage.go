@@ -1,10 +1,13 @@
 package suite
 
 import (
+	"cmp"
 	"slices"
+	"sort"
 
 	"shunt/runtime/policy"
 	"shunt/runtime/routing"
+	"shunt/runtime/simulate"
 	"shunt/schema/plan"
 )
 
@@ -61,8 +64,7 @@ type groupItem struct{ kind, stage, what string }
 // NewCoverage lists what of a plan can be reached: every bucket serves, is
 // skipped for each bound that it has, and is given up; every group picks, with
 // each outcome of a policy that has several, and refuses at each of its limits.
-// Outcomes that depend on the affinity store or on engines that went are not
-// counted.
+// A store of bindings that can be down has what follows from that.
 func NewCoverage(body *plan.Body) *Coverage {
 	c := &Coverage{models: make(map[string]*modelItems)}
 	for i := range body.Models {
@@ -71,14 +73,14 @@ func NewCoverage(body *plan.Body) *Coverage {
 		c.models[m.ID] = items
 		for j := range m.Buckets {
 			items.index[m.Buckets[j].ID] = j
-			items.buckets = append(items.buckets, c.bucket(m, &m.Buckets[j]))
+			items.buckets = append(items.buckets, c.bucket(m, &m.Buckets[j], body.State.Affinity))
 		}
 	}
 	c.reached = make([]bool, len(c.items))
 	return c
 }
 
-func (c *Coverage) bucket(m *plan.Model, b *plan.Bucket) bucketItems {
+func (c *Coverage) bucket(m *plan.Model, b *plan.Bucket, store *plan.AffinityState) bucketItems {
 	out := bucketItems{id: b.ID, fate: make(map[routing.Fate]int), group: make(map[groupItem]int)}
 	add := func(kind, place, what string) int {
 		c.items = append(c.items, Item{kind, m.ID, place, what})
@@ -102,8 +104,8 @@ func (c *Coverage) bucket(m *plan.Model, b *plan.Bucket) bucketItems {
 			out.group[groupItem{kind, stage, what}] = add(kind, placeOf(b.ID, stage), what)
 		}
 		group(KindGroup, "")
-		for _, r := range outcomes(&g.Group.Policy, m.Tokenizer != nil) {
-			group(KindReason, string(r))
+		for _, r := range outcomes(&g.Group.Policy, m.Tokenizer != nil, store) {
+			group(KindReason, r)
 		}
 		for _, l := range limits(&g.Group.Policy.Admission) {
 			group(KindAdmission, string(l))
@@ -119,24 +121,40 @@ func placeOf(bucket, stage string) string {
 	return bucket + "/" + stage
 }
 
-// outcomes are the reasons of a policy that has several.
-func outcomes(p *plan.Policy, tokenizer bool) []policy.Reason {
+// outcomes are the reasons of a policy that has several, and the failure of a
+// store that is configured to refuse.
+func outcomes(p *plan.Policy, tokenizer bool, store *plan.AffinityState) []string {
+	var out []string
+	add := func(reasons ...policy.Reason) {
+		for _, r := range reasons {
+			out = append(out, string(r))
+		}
+	}
 	switch p.Type {
 	case plan.CacheAware:
-		out := []policy.Reason{policy.ReasonCacheMiss}
+		add(policy.ReasonCacheMiss)
 		if tokenizer {
-			out = append(out, policy.ReasonCache)
+			add(policy.ReasonCache)
 			if p.CacheAware != nil && p.CacheAware.SaturationQueueFloor != nil {
-				out = append(out, policy.ReasonPinned)
+				add(policy.ReasonPinned)
 			}
 		}
 		return out
 	case plan.SessionAware:
-		return []policy.Reason{policy.ReasonSession, policy.ReasonAssigned, policy.ReasonNoSession}
+		add(policy.ReasonSession, policy.ReasonAssigned, policy.ReasonNoSession)
 	case plan.Sticky:
-		return []policy.Reason{policy.ReasonSticky, policy.ReasonAssigned, policy.ReasonNoKey}
+		add(policy.ReasonSticky, policy.ReasonAssigned, policy.ReasonRemap, policy.ReasonNoKey)
+	default:
+		return nil
 	}
-	return nil
+	switch {
+	case store == nil || store.Redis == nil:
+	case store.Redis.OnFailure == plan.FailReject:
+		out = append(out, policy.StateUnavailable.String())
+	default:
+		add(policy.ReasonNoStore)
+	}
+	return out
 }
 
 func limits(a *plan.Admission) (out []policy.Limit) {
@@ -157,18 +175,13 @@ func limits(a *plan.Admission) (out []policy.Limit) {
 	return out
 }
 
-// observe notes what a decision reached. It is called for every decision, and
-// every decision names all buckets.
-func (c *Coverage) observe(d *routing.Decision) {
+// observe notes what a decision reached in the buckets that it tried, and returns
+// the indexes of the model's buckets by id. It is called for every decision.
+func (c *Coverage) observe(d *routing.Decision) map[string]int {
 	m := c.models[d.Model]
 	for i := range d.Buckets {
 		b := &d.Buckets[i]
-		// Without latency targets the try order is that of the plan.
-		at := i
-		if m.buckets[at].id != b.ID {
-			at = m.index[b.ID]
-		}
-		items := &m.buckets[at]
+		items := &m.buckets[m.index[b.ID]]
 		if n, counts := items.fate[b.Fate]; counts {
 			c.reached[n] = true
 		}
@@ -183,11 +196,42 @@ func (c *Coverage) observe(d *routing.Decision) {
 				mark(KindGroup, g.Stage, "")
 				mark(KindReason, g.Stage, string(g.Pick.Reason))
 			}
+			if g.Error != nil {
+				mark(KindReason, g.Stage, g.Error.Kind)
+			}
 			for k := range g.Admission {
 				if l := g.Admission[k].Limit; l != "" {
 					mark(KindAdmission, g.Stage, string(l))
 				}
 			}
+		}
+	}
+	return m.index
+}
+
+// skipped notes the bounds for which requests passed buckets by. The requests
+// differ in their length only. Longer ones have a peak that is not lower, so for
+// each bucket three of them tell of all: the shortest, the longest, and the
+// longest that its range takes.
+func (c *Coverage) skipped(sim *simulate.Simulation, requests []simulate.Request) {
+	if len(requests) == 0 {
+		return
+	}
+	slices.SortFunc(requests, func(a, b simulate.Request) int { return cmp.Compare(a.InputTokens, b.InputTokens) })
+	m, last := c.models[requests[0].Model], len(requests)-1
+	for i := range m.buckets {
+		mark := func(k int) {
+			if n, counts := m.buckets[i].fate[sim.Fate(&requests[k], i)]; counts {
+				c.reached[n] = true
+			}
+		}
+		mark(0)
+		if last == 0 {
+			continue
+		}
+		mark(last)
+		if k := sort.Search(last+1, func(k int) bool { return sim.Fate(&requests[k], i) == routing.AboveMax }); k > 0 {
+			mark(k - 1)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 type File struct {
 	Version int    `json:"version"`
 	Plan    string `json:"plan"`
-	Config  string `json:"config"`
+	// Config is one file, or several that are unified.
+	Config Names `json:"config"`
 	// World and WorldFile are the state of tests without their own; who reads
 	// the file puts the content of WorldFile into World.
 	World     *simulate.World `json:"world"`
@@ -22,10 +23,11 @@ type File struct {
 	Tests     []Test          `json:"tests"`
 }
 
-// Test is one request, or one for each of several lengths, and what is expected.
+// Test is one request, one for each of several lengths, or a sequence of steps,
+// and what is expected.
 type Test struct {
 	Name      string          `json:"name"`
-	Request   Request         `json:"request"`
+	Request   *Request        `json:"request"`
 	World     *simulate.World `json:"world"`
 	WorldFile string          `json:"world_file"`
 	// Repeat is how often the request is decided; 0 is once.
@@ -34,6 +36,20 @@ type Test struct {
 	Seed    *uint64      `json:"seed"`
 	Expect  *Expectation `json:"expect"`
 	Lengths []Row        `json:"lengths"`
+	// Steps follow each other in one world, in place of Request, Repeat, Expect
+	// and Lengths.
+	Steps []Step `json:"steps"`
+}
+
+// Step is one part of a sequence.
+type Step struct {
+	Name string `json:"name"`
+	// Change is what of the world changes before.
+	Change *simulate.World `json:"change"`
+	// Request is that of the step before if it is nil.
+	Request *Request     `json:"request"`
+	Repeat  int          `json:"repeat"`
+	Expect  *Expectation `json:"expect"`
 }
 
 // Request is facts, or a body.
@@ -142,5 +158,7 @@ func Decode(data []byte) (*File, error) {
 
 // pointers of places in a test file.
 func testPointer(i int) string { return "/tests/" + strconv.Itoa(i) }
+
+func stepPointer(i, j int) string { return testPointer(i) + "/steps/" + strconv.Itoa(j) }
 
 func rowPointer(i, j int) string { return testPointer(i) + "/lengths/" + strconv.Itoa(j) }

@@ -38,6 +38,7 @@ type Problem struct {
 type checker struct {
 	body     *plan.Body
 	problems []Problem
+	names    map[*plan.Model]*names
 }
 
 func (c *checker) add(code, pointer, hint, format string, args ...any) {
@@ -47,9 +48,10 @@ func (c *checker) add(code, pointer, hint, format string, args ...any) {
 // Check lists the mistakes of a file: tests that cannot fail or cannot pass, and
 // names that the plan does not have. A file without problems can be run.
 func Check(f *File, body *plan.Body) []Problem {
-	c := &checker{body: body}
+	c := &checker{body: body, names: make(map[*plan.Model]*names)}
+	fits := true
 	if f.World != nil {
-		c.world("/world", f.World)
+		fits = c.world("/world", f.World, nil)
 	}
 	first := make(map[string]int)
 	for i := range f.Tests {
@@ -60,37 +62,62 @@ func Check(f *File, body *plan.Body) []Problem {
 		} else {
 			first[t.Name] = i
 		}
-		if t.World != nil {
-			c.world(at+"/world", t.World)
+		changes := make([]*simulate.World, len(t.Steps))
+		for j := range t.Steps {
+			changes[j] = t.Steps[j].Change
+		}
+		changed := slices.ContainsFunc(changes, func(w *simulate.World) bool { return w != nil })
+		switch {
+		case t.World != nil:
+			c.world(at+"/world", t.World, func(j int) string { return stepPointer(i, j) + "/change" }, changes...)
+		case changed && fits:
+			c.world("/world", f.World, func(j int) string { return stepPointer(i, j) + "/change" }, changes...)
 		}
 		c.test(i, t)
 	}
 	return c.problems
 }
 
-func (c *checker) world(at string, w *simulate.World) {
-	s, err := simulate.New(c.body, *w, 1)
+// world holds a world against the plan, and the changes that follow. It reports
+// whether they fit.
+func (c *checker) world(at string, w *simulate.World, change func(int) string, changes ...*simulate.World) bool {
+	if w == nil {
+		w = new(simulate.World)
+	}
+	i, err := simulate.Fits(c.body, *w, changes...)
 	if err == nil {
-		s.Close()
-		return
+		return true
+	}
+	what := "the world does"
+	if i >= 0 {
+		at, what = change(i), "the change does"
 	}
 	if part, ok := errors.AsType[*simulate.WorldError](err); ok {
 		at += part.Pointer
 		err = part
 	}
-	c.add(CodeWorld, at, "", "the world does not fit the plan: %v", err)
+	c.add(CodeWorld, at, "", "%s not fit the plan: %v", what, err)
+	return false
 }
 
 func (c *checker) test(i int, t *Test) {
 	at := testPointer(i)
+	if len(t.Steps) > 0 {
+		c.sequence(i, t)
+		return
+	}
 	before := len(c.problems)
-	c.request(at, t)
+	if t.Request == nil {
+		c.add(CodeRequest, at, "add request: {input_tokens: 100}, or steps", "the test %q has no request", t.Name)
+		return
+	}
+	c.request(at+"/request", t.Request, len(t.Lengths) > 0)
 	if t.Expect.empty() && len(t.Lengths) == 0 {
 		c.add(CodeVacuous, at, "add expect, for example expect: {bucket: ...}", "the test %q expects nothing, so it could not fail", t.Name)
 	} else if t.Expect != nil && t.Expect.empty() {
 		c.add(CodeVacuous, at+"/expect", "remove it, or name what is expected", "expect names nothing")
 	}
-	m := c.model(t)
+	m := c.model(t.Request)
 	if t.Expect != nil {
 		c.expectation(at+"/expect", t.Expect, m, int64(max(t.Repeat, 1)))
 	}
@@ -101,54 +128,110 @@ func (c *checker) test(i int, t *Test) {
 		return
 	}
 	if m != nil {
-		c.facts(i, t)
+		for _, one := range cases(i, t, c.body) {
+			if p := &one.parts[0]; !c.facts(p, one.pointer, p.at) {
+				return
+			}
+		}
 		return
 	}
-	if !expectsNoModel(t) {
-		id := t.Request.modelID(c.body)
-		p := Problem{Code: CodeUnknown, Pointer: at + "/request", Wrong: id, Message: fmt.Sprintf("the plan has no model %q", id)}
-		if t.Request.Model != "" {
-			p.Pointer += "/model"
-		}
-		if id == "" {
-			p.Message = "the request names no model, and the plan has several"
-		}
-		for k := range c.body.Models {
-			p.Known = append(p.Known, c.body.Models[k].ID)
-		}
-		c.problems = append(c.problems, p)
+	expected := t.Expect.refused() || slices.ContainsFunc(t.Lengths, func(r Row) bool { return r.expectation().refused() })
+	if !expected {
+		c.noModel(at+"/request", t.Request)
 	}
 }
 
-// facts finds requests that nobody can send, among those that are given by their
-// facts; bodies are judged as the server does.
-func (c *checker) facts(i int, t *Test) {
-	if t.Request.Body != nil || t.Request.BodyFile != "" || t.Request.Prompt != nil {
-		return
-	}
-	for _, one := range cases(i, t, c.body) {
-		at := one.pointer
-		if one.row == nil {
-			at += "/request"
+// sequence finds the mistakes of a test of steps.
+func (c *checker) sequence(i int, t *Test) {
+	at := testPointer(i)
+	for _, other := range [...]struct {
+		name  string
+		given bool
+	}{{"request", t.Request != nil}, {"repeat", t.Repeat != 0}, {"expect", t.Expect != nil}, {"lengths", len(t.Lengths) > 0}} {
+		if other.given {
+			c.add(CodeConflict, at+"/"+other.name, "move it into the steps", "a test has steps or %s", other.name)
 		}
-		if _, _, err := one.facts(context.Background(), c.body, one.lengths[0]); err != nil {
-			c.add(CodeRequest, at, "", "nobody can send this request: %v", err)
+	}
+	vacuous := true
+	parts := steps(i, t)
+	for j := range parts {
+		p := &parts[j]
+		before := len(c.problems)
+		if p.request == nil {
+			c.add(CodeRequest, p.pointer, "add request: {input_tokens: 100}", "the first step has no request")
 			return
 		}
+		if p.step.Request != nil {
+			c.request(p.at, p.request, false)
+		}
+		m := c.model(p.request)
+		if e := p.step.Expect; e != nil {
+			vacuous = vacuous && e.empty()
+			if e.empty() {
+				c.add(CodeVacuous, p.pointer+"/expect", "remove it, or name what is expected", "expect names nothing")
+			}
+			c.expectation(p.pointer+"/expect", e, m, p.decisions())
+		}
+		if n := p.decisions(); n > maxDecisions {
+			c.add(CodeTooMany, p.pointer, "use fewer lengths or repetitions", "the step needs %d decisions, and %d are allowed", n, maxDecisions)
+		}
+		switch {
+		case len(c.problems) > before || p.step.Request == nil:
+		case m == nil && !p.step.Expect.refused():
+			c.noModel(p.at, p.request)
+		case m != nil:
+			c.facts(p, p.at, p.at)
+		}
+	}
+	if vacuous {
+		c.add(CodeVacuous, at, "add expect to a step, for example expect: {bucket: ...}", "no step of the test %q expects anything, so it could not fail", t.Name)
 	}
 }
 
-func expectsNoModel(t *Test) bool {
-	expects := func(e *Expectation) bool {
-		return e.Error == failedModel || e.Error == failedRequest || e.Status == 404 || e.Status == 400
+// noModel is the mistake of a request for a model that the plan does not have.
+func (c *checker) noModel(at string, r *Request) {
+	id := r.modelID(c.body)
+	p := Problem{Code: CodeUnknown, Pointer: at, Wrong: id, Message: fmt.Sprintf("the plan has no model %q", id)}
+	if r.Model != "" {
+		p.Pointer += "/model"
 	}
-	return t.Expect != nil && expects(t.Expect) || slices.ContainsFunc(t.Lengths, func(r Row) bool { return expects(r.expectation()) })
+	if id == "" {
+		p.Message = "the request names no model, and the plan has several"
+	}
+	for k := range c.body.Models {
+		p.Known = append(p.Known, c.body.Models[k].ID)
+	}
+	c.problems = append(c.problems, p)
 }
 
-// request finds contradictions in the request of a test.
-func (c *checker) request(at string, t *Test) {
-	r := &t.Request
-	at += "/request"
+// facts finds a request that nobody can send, if it is given by its facts; bodies
+// are judged as the server does. Row is the place of a mistake in a row.
+func (c *checker) facts(p *part, row, at string) bool {
+	if r := p.request; r.Body != nil || r.BodyFile != "" || r.Prompt != nil {
+		return true
+	}
+	if p.row != nil {
+		at = row
+	}
+	for _, length := range p.lengths {
+		if _, _, err := p.facts(context.Background(), c.body, length); err != nil {
+			c.add(CodeRequest, at, "", "nobody can send this request: %v", err)
+			return false
+		}
+		if p.row != nil {
+			return true // the lengths of a range differ in nothing else
+		}
+	}
+	return true
+}
+
+// refused reports whether an expectation is that of a request without a model.
+func (e *Expectation) refused() bool {
+	return e != nil && (e.Error == failedModel || e.Error == failedRequest || e.Status == 404 || e.Status == 400)
+}
+
+// request finds contradictions in a request, whose lengths may be in a table.
+func (c *checker) request(at string, r *Request, table bool) {
 	given := 0
 	for _, b := range [...]bool{r.Body != nil, r.BodyFile != "", r.Prompt != nil} {
 		if b {
@@ -160,16 +243,16 @@ func (c *checker) request(at string, t *Test) {
 	}
 	hasBody := r.Body != nil || r.BodyFile != ""
 	lengths := r.InputTokens != nil || r.TokenIDs != nil || r.ExpectedPeakTokens != nil
-	if given > 0 && (lengths || len(t.Lengths) > 0 || hasBody && r.MaxOutputTokens != nil) {
+	if given > 0 && (lengths || table || hasBody && r.MaxOutputTokens != nil) {
 		c.add(CodeConflict, at, "remove the lengths, or the body", "the lengths of a body are found as the server does, and are given here too")
 	}
 	if hasBody && r.Model != "" {
 		c.add(CodeConflict, at+"/model", "remove it", "the body names the model")
 	}
-	if given == 0 && len(t.Lengths) == 0 && r.InputTokens == nil && r.TokenIDs == nil {
+	if given == 0 && !table && r.InputTokens == nil && r.TokenIDs == nil {
 		c.add(CodeRequest, at, "add input_tokens", "the request has no length")
 	}
-	if len(t.Lengths) > 0 && (r.InputTokens != nil || r.TokenIDs != nil) {
+	if table && (r.InputTokens != nil || r.TokenIDs != nil) {
 		c.add(CodeConflict, at, "keep one of the two", "the lengths of the request are in lengths, and in the request too")
 	}
 	seen := make(map[string]string)
@@ -185,8 +268,8 @@ func (c *checker) request(at string, t *Test) {
 	}
 }
 
-// model is the model of a test, nil if the plan does not have it.
-func (c *checker) model(t *Test) *plan.Model { return modelOf(c.body, t.Request.modelID(c.body)) }
+// model is the model of a request, nil if the plan does not have it.
+func (c *checker) model(r *Request) *plan.Model { return modelOf(c.body, r.modelID(c.body)) }
 
 func modelOf(body *plan.Body, id string) *plan.Model {
 	for i := range body.Models {
@@ -216,7 +299,7 @@ func (c *checker) row(i, j int, t *Test, m *plan.Model) {
 	}
 	c.expectation(at, r.expectation(), m, int64(max(t.Repeat, 1)))
 	if m != nil && ranged {
-		if n := len(points(m, t, r)) * max(t.Repeat, 1); n > maxDecisions {
+		if n := len(points(m, t.Request, r)) * max(t.Repeat, 1); n > maxDecisions {
 			c.add(CodeTooMany, at, "use smaller ranges or fewer repetitions", "the row needs %d decisions, and %d are allowed", n, maxDecisions)
 		}
 	}
@@ -248,16 +331,16 @@ func (c *checker) expectation(at string, e *Expectation, m *plan.Model, decision
 		}
 	}
 	if m != nil {
-		c.names(at, e, m)
+		c.ids(at, e, m)
 	}
 }
 
-// names holds the ids of an expectation against those of the model.
-func (c *checker) names(at string, e *Expectation, m *plan.Model) {
+// ids holds the ids of an expectation against those of the model.
+func (c *checker) ids(at string, e *Expectation, m *plan.Model) {
 	known := c.known(m)
-	check := func(kind, pointer, id string, list []string) {
-		if !slices.Contains(list, id) {
-			c.problems = append(c.problems, Problem{Code: CodeUnknown, Pointer: pointer, Wrong: id, Known: list,
+	check := func(kind, pointer, id string, of idSet) {
+		if !of.set[id] {
+			c.problems = append(c.problems, Problem{Code: CodeUnknown, Pointer: pointer, Wrong: id, Known: of.list,
 				Message: fmt.Sprintf("model %q has no %s %q", m.ID, kind, id)})
 		}
 	}
@@ -288,18 +371,37 @@ func (c *checker) names(at string, e *Expectation, m *plan.Model) {
 
 // names of a model.
 type names struct {
-	buckets, all []string
-	engines      map[plan.Role][]string
+	buckets, all idSet
+	engines      map[plan.Role]idSet
 }
 
-func (c *checker) known(m *plan.Model) names {
-	n := names{engines: make(map[plan.Role][]string)}
+// idSet is some ids in the order of the plan.
+type idSet struct {
+	list []string
+	set  map[string]bool
+}
+
+func (s *idSet) add(id string) {
+	if s.set == nil {
+		s.set = make(map[string]bool)
+	}
+	s.list, s.set[id] = append(s.list, id), true
+}
+
+func (c *checker) known(m *plan.Model) *names {
+	if n := c.names[m]; n != nil {
+		return n
+	}
+	n := &names{engines: make(map[plan.Role]idSet)}
 	for i := range m.Buckets {
-		n.buckets = append(n.buckets, m.Buckets[i].ID)
+		n.buckets.add(m.Buckets[i].ID)
 	}
 	for _, e := range m.Engines() {
-		n.all = append(n.all, e.ID)
-		n.engines[e.Role] = append(n.engines[e.Role], e.ID)
+		n.all.add(e.ID)
+		of := n.engines[e.Role]
+		of.add(e.ID)
+		n.engines[e.Role] = of
 	}
+	c.names[m] = n
 	return n
 }

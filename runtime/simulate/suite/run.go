@@ -3,6 +3,8 @@ package suite
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"shunt/runtime/policy"
@@ -22,6 +24,18 @@ type Result struct {
 	Failures []Failure
 	// Outcome is the decision of the first failure in one line, or the last
 	// decision.
+	Outcome string
+	// Steps are those of a sequence.
+	Steps []StepResult
+}
+
+// StepResult is what became of one step.
+type StepResult struct {
+	// Name is step 1, or step 1, NAME.
+	Name    string
+	Pointer string
+	Failed  bool
+	// Outcome is that of the first decision that failed, or of the last one.
 	Outcome string
 }
 
@@ -52,7 +66,7 @@ func Run(ctx context.Context, f *File, body *plan.Body, match func(name string) 
 			if !match(c.name) {
 				continue
 			}
-			r := runner{testCase: c, body: body, reached: reached}
+			r := runner{testCase: &c, body: body, reached: reached}
 			r.world = f.World
 			if f.Tests[i].World != nil {
 				r.world = f.Tests[i].World
@@ -69,18 +83,28 @@ func Run(ctx context.Context, f *File, body *plan.Body, match func(name string) 
 
 // runner decides one case.
 type runner struct {
-	testCase
+	*testCase
 	body    *plan.Body
 	world   *simulate.World
 	reached *Coverage
+	sim     *simulate.Simulation
 	result  Result
-	picked  map[string]int64
 	at      map[string]int // failures by pointer
+
+	// What belongs to the part under way. Its outcome is that of the first failure,
+	// or the last one.
+	part    *part
+	label   string // the name of the step
+	picked  map[string]int64
+	decided []simulate.Request
+	failed  bool
+	outcome string
+	count   int
 }
 
 func (r *runner) run(ctx context.Context) (Result, error) {
 	r.result = Result{Name: r.name, Pointer: r.pointer}
-	r.picked, r.at = make(map[string]int64), make(map[string]int)
+	r.at = make(map[string]int)
 	var world simulate.World
 	if r.world != nil {
 		world = *r.world
@@ -89,52 +113,94 @@ func (r *runner) run(ctx context.Context) (Result, error) {
 	if r.test.Seed != nil {
 		seed = *r.test.Seed
 	}
-	sim, err := simulate.New(r.body, world, seed)
-	if err != nil {
+	var err error
+	if r.sim, err = simulate.New(r.body, world, seed); err != nil {
 		return r.result, err
 	}
-	defer sim.Close()
-	for _, length := range r.lengths {
-		request, no, err := r.facts(ctx, r.body, length)
+	defer r.sim.Close()
+	for i := range r.parts {
+		r.part, r.label = &r.parts[i], ""
+		r.picked, r.decided, r.failed, r.outcome, r.count = make(map[string]int64), nil, false, "", 0
+		if s := r.part.step; s != nil {
+			r.label = stepName(i, s)
+			if s.Change != nil {
+				if err := r.sim.Change(*s.Change); err != nil {
+					return r.result, err
+				}
+			}
+		}
+		passed := r.result.Passed()
+		if err := r.decide(ctx); err != nil {
+			return r.result, err
+		}
+		r.shares()
+		if passed {
+			r.result.Outcome = r.outcome
+		}
+		if r.part.step != nil {
+			r.result.Steps = append(r.result.Steps, StepResult{r.label, r.part.pointer, r.failed, r.outcome})
+		}
+	}
+	return r.result, nil
+}
+
+func stepName(i int, s *Step) string {
+	name := fmt.Sprintf("step %d", i+1)
+	if s.Name != "" {
+		name += ", " + s.Name
+	}
+	return name
+}
+
+// decide decides the requests of a part.
+func (r *runner) decide(ctx context.Context) error {
+	for _, length := range r.part.lengths {
+		request, no, err := r.part.facts(ctx, r.body, length)
 		if err != nil {
 			if ctx.Err() != nil {
-				return r.result, err
+				return err
 			}
 			r.undecided(length, err)
 			continue
 		}
-		for n := range max(r.test.Repeat, 1) {
+		if no == nil {
+			r.decided = append(r.decided, request)
+		}
+		for n := range r.part.repeat {
 			if err := ctx.Err(); err != nil {
-				return r.result, err
+				return err
 			}
-			o := outcome{refused: no}
+			o := outcome{sim: r.sim, request: &request, refused: no}
 			if no == nil {
-				if o.d, err = sim.Decide(ctx, request); err != nil {
-					return r.result, err
+				if o.d, err = r.sim.DecideTried(ctx, request); err != nil {
+					return err
 				}
-				r.reached.observe(o.d)
+				o.index = r.reached.observe(o.d)
 			}
 			r.judge(&o, r.when(length, n))
 		}
 	}
-	r.shares()
-	return r.result, nil
+	r.reached.skipped(r.sim, r.decided)
+	return nil
 }
 
 // undecided fails the case because the facts of its request cannot be found here,
 // such as the tokens of a body without the tokenizer.
 func (r *runner) undecided(length int64, err error) {
-	r.fail(Failure{Pointer: testPointer(r.index) + "/request", Field: "request", Want: "a decision", Got: err.Error(), When: r.when(length, 0), Times: 1})
-	r.result.Outcome = "nothing"
+	r.fail(Failure{Pointer: r.part.at, Field: "request", Want: "a decision", Got: err.Error(), When: r.when(length, 0), Times: 1})
+	r.outcome = "nothing"
 }
 
 // when names one decision of several.
 func (r *runner) when(length int64, n int) string {
 	var parts []string
-	if len(r.lengths) > 1 {
+	if r.label != "" {
+		parts = append(parts, r.label)
+	}
+	if len(r.part.lengths) > 1 {
 		parts = append(parts, fmt.Sprintf("input %d", length))
 	}
-	if r.test.Repeat > 1 {
+	if r.part.repeat > 1 {
 		parts = append(parts, fmt.Sprintf("repetition %d", n+1))
 	}
 	return strings.Join(parts, ", ")
@@ -143,6 +209,7 @@ func (r *runner) when(length int64, n int) string {
 // judge holds one outcome against every expectation.
 func (r *runner) judge(o *outcome, when string) {
 	r.result.Decisions++
+	r.count++
 	if d := o.d; d != nil {
 		for _, p := range [...]*routing.PickTrace{d.Plain, d.Prefill, d.Decode} {
 			if p != nil {
@@ -150,19 +217,20 @@ func (r *runner) judge(o *outcome, when string) {
 			}
 		}
 	}
-	passed := r.result.Passed()
-	for _, w := range r.wants {
+	passed := !r.failed
+	for _, w := range r.part.wants {
 		for _, m := range o.compare(w.Expectation) {
 			r.fail(Failure{Pointer: w.pointer + "/" + m.member, Field: strings.ReplaceAll(m.member, "/", " "), Want: m.want, Got: m.got, When: when, Times: 1})
 		}
 	}
 	if passed {
-		r.result.Outcome = o.String()
+		r.outcome = o.String()
 	}
 }
 
 // fail adds a failure, or counts one that happened before.
 func (r *runner) fail(f Failure) {
+	r.failed = true
 	if i, again := r.at[f.Pointer]; again {
 		r.result.Failures[i].Times++
 		return
@@ -171,18 +239,17 @@ func (r *runner) fail(f Failure) {
 	r.result.Failures = append(r.result.Failures, f)
 }
 
-// shares holds the picks of all repetitions against distributions.
+// shares holds the picks of all decisions of a part against distributions.
 func (r *runner) shares() {
-	for _, w := range r.wants {
-		for id, s := range w.Distribution {
-			n := r.picked[id]
+	for _, w := range r.part.wants {
+		for _, id := range slices.Sorted(maps.Keys(w.Distribution)) {
+			s, n := w.Distribution[id], r.picked[id]
 			if s.Min != nil && n < *s.Min || s.Max != nil && n > *s.Max {
 				r.fail(Failure{Pointer: w.pointer + "/distribution/" + escape(id), Field: "distribution " + id,
-					Want: s.String(), Got: fmt.Sprintf("%d of %d", n, r.result.Decisions), Times: 1})
+					Want: s.String(), Got: fmt.Sprintf("%d of %d", n, r.count), When: r.label, Times: 1})
 			}
 		}
 	}
-	sortFailures(r.result.Failures)
 }
 
 func (s Share) String() string {
@@ -201,6 +268,10 @@ func (s Share) String() string {
 type outcome struct {
 	d       *routing.Decision
 	refused *refusal
+
+	sim     *simulate.Simulation
+	request *simulate.Request
+	index   map[string]int // of the buckets of the model by id
 }
 
 // String is the outcome in one line.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"shunt/runtime/routing"
+	"shunt/runtime/simulate"
 	"shunt/schema/plan"
 )
 
@@ -43,14 +45,14 @@ func TestPointsAreEnough(t *testing.T) {
 		if random.IntN(2) == 0 {
 			r.To = r.From + random.Int64N(longest)
 		}
-		var test Test
+		var request Request
 		output := bound()
 		if output != nil && random.IntN(2) == 0 {
-			test.Request.MaxOutputTokens = output
+			request.MaxOutputTokens = output
 		} else {
 			r.MaxOutputTokens = output
 		}
-		got := points(m, &test, &r)
+		got := points(m, &request, &r)
 		if !slices.IsSorted(got) || got[0] != r.From || r.To != 0 && got[len(got)-1] != r.To {
 			t.Fatalf("from %d to %d: points %v", r.From, r.To, got)
 		}
@@ -174,5 +176,132 @@ func TestDecodeReadsBothForms(t *testing.T) {
 	var n Names
 	if err := json.Unmarshal([]byte(`"a"`), &n); err != nil || !slices.Equal(n, Names{"a"}) {
 		t.Errorf("%v, %v", n, err)
+	}
+}
+
+// TestRangesAreWhole decides every length of a range with the trace of every
+// bucket, and holds that against the points at which the suite decides: candidates,
+// fates and coverage are the same.
+func TestRangesAreWhole(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	const longest = 40
+	fates := make(map[routing.Fate]int)
+	for range 150 {
+		b := randomBody(t, random, longest)
+		r := Row{From: 1 + random.Int64N(10), Status: 200}
+		if random.IntN(2) == 0 {
+			r.To = r.From + random.Int64N(longest)
+		}
+		if random.IntN(2) == 0 {
+			r.MaxOutputTokens = new(random.Int64N(longest))
+		}
+		one := part{request: &Request{TTFTMS: new(uint64(1 + random.Uint64N(3)))}, row: &r}
+		sim, err := simulate.New(b, simulate.World{}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := make(map[string]bool)
+		to := r.To
+		if to == 0 {
+			to = 3 * longest
+		}
+		for n := r.From; n <= to; n++ {
+			request, _, err := one.facts(t.Context(), b, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole, err := sim.Decide(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tried, err := sim.DecideTried(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := outcome{d: tried, sim: sim, request: &request, index: make(map[string]int)}
+			for i := range b.Models[0].Buckets {
+				o.index[b.Models[0].Buckets[i].ID] = i
+			}
+			var takes []string
+			for _, k := range whole.Buckets {
+				fates[k.Fate]++
+				want[k.ID+string(k.Fate)] = true
+				if got := o.fate(k.ID); got != string(k.Fate) {
+					t.Fatalf("input %d, bucket %s: %s, want %s", n, k.ID, got, k.Fate)
+				}
+				if k.Bound == nil {
+					takes = append(takes, k.ID)
+				}
+			}
+			if got := o.candidates(); !slices.Equal(got, takes) {
+				t.Fatalf("input %d: candidates %v, want %v", n, got, takes)
+			}
+		}
+		sim.Close()
+		reached := NewCoverage(b)
+		f := &File{Tests: []Test{{Name: "t", Request: one.request, Lengths: []Row{r}}}}
+		if p := Check(f, b); len(p) > 0 {
+			t.Fatal(p)
+		}
+		if _, err := Run(t.Context(), f, b, func(string) bool { return true }, reached); err != nil {
+			t.Fatal(err)
+		}
+		for n, i := range reached.items {
+			if i.Kind == KindSkip && reached.reached[n] != want[i.Place+i.What] {
+				t.Fatalf("from %d to %d, %+v: reached %v", r.From, r.To, i, reached.reached[n])
+			}
+		}
+	}
+	for _, f := range []routing.Fate{routing.Picked, routing.Failed, routing.NotTried, routing.BelowMin, routing.AboveMax, routing.AboveContext} {
+		if fates[f] == 0 {
+			t.Errorf("nothing was %s", f)
+		}
+	}
+}
+
+// randomBody is a plan of some buckets, of which one may have no engine.
+func randomBody(t *testing.T, random *rand.Rand, longest int64) *plan.Body {
+	t.Helper()
+	b := body()
+	m := &b.Models[0]
+	m.Buckets, m.SLO = nil, &plan.SLO{TTFT: plan.SLOFirst, TPS: plan.SLODisabled}
+	for i := range 1 + random.IntN(5) {
+		k := plan.Bucket{ID: fmt.Sprint(i), TTFTMS: new(1 + random.Int64N(3)), Groups: plan.Groups{Plain: &plan.Group{Policy: plan.Policy{Type: plan.RoundRobin}}}}
+		if random.IntN(3) > 0 {
+			k.Max = new(1 + random.Int64N(longest))
+			k.Min = new(random.Int64N(*k.Max + 1))
+		}
+		if random.IntN(2) == 0 {
+			k.MaxContextTokens = new(1 + random.Int64N(2*longest))
+		}
+		if random.IntN(4) == 0 {
+			k.Groups.Plain.WorkerIDs = &[]string{}
+		}
+		m.Buckets = append(m.Buckets, k)
+	}
+	var ok bool
+	if m.Breakpoints, ok = plan.Breakpoints(m.Buckets, plan.MaxRuns); !ok {
+		t.Fatal("too many runs")
+	}
+	return b
+}
+
+// BenchmarkRange decides all lengths of a plan of 10,000 buckets.
+func BenchmarkRange(b *testing.B) {
+	p := body()
+	m := &p.Models[0]
+	m.Buckets = nil
+	const n = 10_000
+	for i := range int64(n) {
+		m.Buckets = append(m.Buckets, plan.Bucket{ID: fmt.Sprint(i), Min: new(100*i + 1), Max: new(100*i + 100),
+			Groups: plan.Groups{Plain: &plan.Group{Policy: plan.Policy{Type: plan.RoundRobin}}}})
+	}
+	m.Breakpoints, _ = plan.Breakpoints(m.Buckets, plan.MaxRuns)
+	f := &File{Tests: []Test{{Name: "t", Request: new(Request), Lengths: []Row{{From: 1, To: 100 * n, Status: 200}}}}}
+	for b.Loop() {
+		got, err := Run(b.Context(), f, p, func(string) bool { return true }, NewCoverage(p))
+		if err != nil || len(got) != 1 || !got[0].Passed() || got[0].Decisions != 2*n {
+			b.Fatalf("%+v, %v", got, err)
+		}
 	}
 }
