@@ -195,7 +195,7 @@ func (w *oldWorld) simulated(r *legacy.Router) (out simulate.World) {
 	}
 	for e, l := range w.loads {
 		healthy := !slices.Contains(w.down, e)
-		s := simulate.Engine{ID: e, Inflight: int(l.Inflight), DispatchedSince: int(l.Recent), Healthy: &healthy}
+		s := simulate.Engine{ID: e, Inflight: new(int(l.Inflight)), DispatchedSince: new(int(l.Recent)), Healthy: &healthy}
 		if l.Reported {
 			load := simulate.Load{Running: l.Running, Waiting: l.Waiting, PrefillRate: l.Rate}
 			if l.Native {
