@@ -25,9 +25,9 @@ func migrateCommand(s *streams) *cli.Command {
 		Name:      argumentsOf,
 		Usage:     "make a configuration of the command line of sgl-router",
 		UsageText: "shunt migrate [OPTION]... FILE\nshunt migrate [OPTION]... -- ARGUMENT...",
-		Description: "Reads how an older router is started: its arguments behind --, or a file that holds them, which is a\n" +
-			"shell script, a Kubernetes manifest, a compose file or a systemd unit. The configuration file of the first\n" +
-			"versions, which had no arguments, is read too. - is standard input.\n\n" +
+		Description: "Reads how sgl-router, the older router, is started: its arguments behind --, or a file that holds them, which\n" +
+			"is a shell script, a Kubernetes manifest, a compose file or a systemd unit. The configuration file of the\n" +
+			"first versions, which had no arguments, is read too. - is standard input.\n\n" +
 			"Writes a configuration whose comments name the origin of each value, and a report that accounts for every\n" +
 			"argument and every field of the bucket file exactly once:\n\n" +
 			"   carried          in the configuration with the same meaning\n" +
@@ -238,7 +238,7 @@ func legacyInput(c *cli.Context, s *streams) (in *legacy, read []string, err err
 		return &legacy{invocation: argv.FromArgs(args[1:])}, nil, nil
 	}
 	if len(args) != 1 {
-		return nil, nil, wrongUsage("migrate needs one FILE, or -- and the arguments of the older router; see shunt migrate --help")
+		return nil, nil, wrongUsage("migrate needs one FILE, or -- and the arguments of sgl-router; see shunt migrate --help")
 	}
 	o, err := invocationOptions(c)
 	if err != nil {

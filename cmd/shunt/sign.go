@@ -146,9 +146,9 @@ func verifyFlags() []cli.Flag {
 	}
 }
 
-// verifySignature returns what is wrong with the signature of a plan, nothing
-// when none is demanded.
-func verifySignature(c *cli.Context, s *streams, name string, data []byte) (diag.List, error) {
+// verifySignature returns the id of the key that signed a plan, or what is wrong
+// with the signature; neither when none is demanded.
+func verifySignature(c *cli.Context, s *streams, name string, data []byte) (signer string, findings diag.List, err error) {
 	var keys []plan.VerifyKey
 	for _, file := range c.StringSlice("verify-key") {
 		if file == "" {
@@ -156,11 +156,11 @@ func verifySignature(c *cli.Context, s *streams, name string, data []byte) (diag
 		}
 		text, err := readArgument(s, file, maxKeyBytes)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		key, err := plan.ParseVerifyKey(text)
 		if err != nil {
-			return nil, fmt.Errorf("--verify-key %s: %w", file, err)
+			return "", nil, fmt.Errorf("--verify-key %s: %w", file, err)
 		}
 		keys = append(keys, key)
 	}
@@ -169,11 +169,11 @@ func verifySignature(c *cli.Context, s *streams, name string, data []byte) (diag
 	case sidecar == "" && c.IsSet("signature"):
 		return nil, wrongUsage("--signature names no file")
 	case len(keys) == 0 && sidecar != "":
-		return nil, wrongUsage("--signature needs --verify-key")
+		return "", nil, wrongUsage("--signature needs --verify-key")
 	case len(keys) == 0:
-		return nil, nil
+		return "", nil, nil
 	case sidecar == "" && name == "-":
-		return nil, wrongUsage("a plan from standard input needs --signature")
+		return "", nil, wrongUsage("a plan from standard input needs --signature")
 	case sidecar == "":
 		sidecar = name + plan.SignatureSuffix
 	}
@@ -181,13 +181,14 @@ func verifySignature(c *cli.Context, s *streams, name string, data []byte) (diag
 	if errors.Is(err, fs.ErrNotExist) {
 		f := diag.New(diag.Unsigned, diag.Pos{File: name}, "", fmt.Sprintf("there is no signature %s", sidecar))
 		f.Hint = "compile the plan with --sign, and copy both files"
-		return diag.List{f}, nil
+		return "", diag.List{f}, nil
 	}
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	if _, err := plan.VerifySignature(keys, data, signature); err != nil {
-		return diag.List{planFinding(sidecar, err)}, nil
+	key, err := plan.VerifySignature(keys, data, signature)
+	if err != nil {
+		return "", diag.List{planFinding(sidecar, err)}, nil
 	}
-	return nil, nil
+	return key.ID(), nil, nil
 }

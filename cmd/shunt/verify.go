@@ -20,7 +20,8 @@ func verifyCommand(s *streams) *cli.Command {
 		Usage:     "check that a plan is one that shuntd serves",
 		UsageText: "shunt verify [OPTION]... plan.json",
 		Description: "Loads the plan as shuntd does: its format, its bytes, its digest and its values. - is standard input.\n" +
-			"With --verify-key the plan must also be signed. Prints ok, the digest and the file.\n\n" + exitFailOnText,
+			"With --verify-key the plan must also be signed. Prints ok, the digest and the file, and the id of the key\n" +
+			"that signed it, as shunt keygen printed it.\n\n" + exitFailOnText,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "digest", Usage: "demand that the plan has the digest `SHA256`, as sha256:..."},
 		}, verifyFlags(), reportFlags()),
@@ -49,7 +50,7 @@ func verify(c *cli.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	findings, err := verifySignature(c, s, name, data)
+	signer, findings, err := verifySignature(c, s, name, data)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,11 @@ func verify(c *cli.Context, s *streams) error {
 	if err := rep.verdict(findings); err != nil || rep.occupies(s.out) {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "ok %s  %s\n", document.Digest, report.Clean(name))
+	text := fmt.Sprintf("ok %s  %s\n", document.Digest, report.Clean(name))
+	if signer != "" {
+		text += "signed by " + signer + "\n"
+	}
+	_, err = s.out.Write([]byte(text))
 	return err
 }
 
