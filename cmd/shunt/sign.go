@@ -152,7 +152,7 @@ func verifySignature(c *cli.Context, s *streams, name string, data []byte) (sign
 	var keys []plan.VerifyKey
 	for _, file := range c.StringSlice("verify-key") {
 		if file == "" {
-			return nil, wrongUsage("--verify-key names no file")
+			return "", nil, wrongUsage("--verify-key names no file")
 		}
 		text, err := readArgument(s, file, maxKeyBytes)
 		if err != nil {
@@ -167,7 +167,7 @@ func verifySignature(c *cli.Context, s *streams, name string, data []byte) (sign
 	sidecar := c.String("signature")
 	switch {
 	case sidecar == "" && c.IsSet("signature"):
-		return nil, wrongUsage("--signature names no file")
+		return "", nil, wrongUsage("--signature names no file")
 	case len(keys) == 0 && sidecar != "":
 		return "", nil, wrongUsage("--signature needs --verify-key")
 	case len(keys) == 0:
