@@ -57,15 +57,15 @@ func plainJSON(v any) ([]byte, error) {
 
 // jsonSchema is the schema for editors. It is of draft 7, which all of them
 // know; there, what stands beside a $ref is for people only.
-func (r *reference) jsonSchema(defaults map[string]shown) ([]byte, error) {
-	g := &schemaMaker{reference: r, defaults: defaults}
-	root, err := g.object(r.byKey["#Config"])
+func (r *reference) jsonSchema(title, sources string, defaults map[string]shown) ([]byte, error) {
+	g := &schemaMaker{reference: r, defaults: defaults, used: make(map[string]bool)}
+	root, err := g.object(r.byKey[r.root])
 	if err != nil {
 		return nil, err
 	}
 	var definitions ordered
 	for _, o := range r.objects {
-		if name, ok := strings.CutPrefix(o.key, "#"); ok && name != "Config" && !strings.Contains(name, ".") {
+		if name, ok := strings.CutPrefix(o.key, "#"); ok && o.key != r.root && !strings.Contains(name, ".") {
 			made, err := g.object(o)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", o.key, err)
@@ -73,17 +73,15 @@ func (r *reference) jsonSchema(defaults map[string]shown) ([]byte, error) {
 			definitions = append(definitions, member{name, made})
 		}
 	}
-	for _, v := range r.values {
-		made, err := g.value(v)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", v.key, err)
-		}
-		definitions = append(definitions, member{strings.TrimPrefix(v.key, "#"), made})
+	values, err := g.usedValues()
+	if err != nil {
+		return nil, err
 	}
+	definitions = append(definitions, values...)
 	all := append(ordered{
 		{"$schema", "http://json-schema.org/draft-07/schema#"},
-		{"$comment", "Made from schema/*.cue and compiler/config/defaults.go by golden/jsonschema_test.go; UPDATE=1 go test ./golden rewrites it."},
-		{"title", "Configuration of shunt"},
+		{"$comment", "Made from " + sources + " by golden/jsonschema_test.go; UPDATE=1 go test ./golden rewrites it."},
+		{"title", title},
 	}, root...)
 	flat, err := plainJSON(append(all, member{"definitions", definitions}))
 	if err != nil {
@@ -101,6 +99,34 @@ func (r *reference) jsonSchema(defaults map[string]shown) ([]byte, error) {
 type schemaMaker struct {
 	*reference
 	defaults map[string]shown
+	// used are the definitions that something refers to.
+	used map[string]bool
+}
+
+// usedValues are the definitions that are no objects, without those that nothing
+// refers to.
+func (g *schemaMaker) usedValues() (ordered, error) {
+	made := make(map[string]ordered)
+	for more := true; more; {
+		more = false
+		for _, v := range g.values {
+			if made[v.key] != nil || !g.used[v.key] {
+				continue
+			}
+			one, err := g.value(v) // may use others
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", v.key, err)
+			}
+			made[v.key], more = one, true
+		}
+	}
+	var out ordered
+	for _, v := range g.values {
+		if made[v.key] != nil {
+			out = append(out, member{strings.TrimPrefix(v.key, "#"), made[v.key]})
+		}
+	}
+	return out, nil
 }
 
 // value is a definition that is no object. Editors show the words of its form
@@ -267,6 +293,8 @@ func patternText(e ast.Expr) (string, error) {
 
 func (g *schemaMaker) typeNamed(name string) (ordered, error) {
 	switch name {
+	case "_":
+		return ordered{}, nil
 	case "bool":
 		return ordered{{"type", "boolean"}}, nil
 	case "int":
@@ -277,6 +305,7 @@ func (g *schemaMaker) typeNamed(name string) (ordered, error) {
 	if g.defs[name] == nil {
 		return nil, fmt.Errorf("cannot express %s", name)
 	}
+	g.used[name] = true
 	return ordered{{"$ref", "#/definitions/" + strings.TrimPrefix(name, "#")}}, nil
 }
 

@@ -2,12 +2,14 @@ package golden_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -18,57 +20,88 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"shunt/compiler/check"
+	"shunt/compiler/diag"
 	"shunt/compiler/source"
 	"shunt/golden"
 	"shunt/schema"
 )
 
-const editorSchemaFile = "../schema/config.schema.json"
+// published is a JSON Schema for editors, and the CUE schema that it is made from.
+type published struct {
+	name, title, sources string
+	*reference
+	// text is the published schema, want what it should be.
+	text, want []byte
+	*jsonschema.Schema
+	// judge is what the toolchain says.
+	judge func(context.Context, *source.Tree) diag.List
+}
 
-// TestReferenceEditorSchema: the published JSON Schema is what the CUE schema says.
-func TestReferenceEditorSchema(t *testing.T) {
+// configurationSchema is the schema of configurations.
+func configurationSchema(t *testing.T) *published {
+	t.Helper()
 	r, _ := makeReference(t)
-	want, err := r.jsonSchema(referenceDefaults())
+	p := &published{reference: r, name: "../schema/config.schema.json", title: "Configuration of shunt",
+		sources: "schema/*.cue and compiler/config/defaults.go", text: schema.JSON(), judge: check.Shape}
+	p.make(t, referenceDefaults())
+	return p
+}
+
+// testSchema is the schema of files of tests.
+func testSchema(t *testing.T) *published {
+	t.Helper()
+	r, err := parseLanguage(schema.TestFiles(), "#Tests")
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := os.ReadFile(editorSchemaFile)
-	if golden.Update() {
-		if err != nil || !bytes.Equal(old, want) {
-			err = os.WriteFile(editorSchemaFile, want, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := diff.Diff(editorSchemaFile, old, "wanted", want); d != nil {
-		t.Errorf("%s\nrun the tests with UPDATE=1 to accept it", d)
-	}
+	p := &published{reference: r, name: "../schema/test.schema.json", title: "Tests of routing decisions of shunt",
+		sources: "schema/*.cue", text: schema.TestJSON(), judge: check.Tests}
+	p.make(t, nil)
+	return p
 }
 
-// editorSchema compiles the schema with a validator that this project did not
-// write.
-func editorSchema(t *testing.T) *jsonschema.Schema {
+// make makes the wanted text, and compiles the published one with a validator that
+// this project did not write.
+func (p *published) make(t *testing.T, defaults map[string]shown) {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema.JSON()))
+	var err error
+	if p.want, err = p.jsonSchema(p.title, p.sources, defaults); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(p.text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("config.schema.json", doc); err != nil {
+	if err := c.AddResource("schema.json", doc); err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Compile("config.schema.json")
-	if err != nil {
+	if p.Schema, err = c.Compile("schema.json"); err != nil {
 		t.Fatal(err)
 	}
-	return s
+}
+
+// TestReferenceEditorSchema: the published JSON Schemas are what the CUE schema
+// says.
+func TestReferenceEditorSchema(t *testing.T) {
+	for _, p := range []*published{configurationSchema(t), testSchema(t)} {
+		if golden.Update() {
+			if !bytes.Equal(p.text, p.want) {
+				if err := os.WriteFile(p.name, p.want, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			continue
+		}
+		if d := diff.Diff(p.name, p.text, "wanted", p.want); d != nil {
+			t.Errorf("%s\nrun the tests with UPDATE=1 to accept it", d)
+		}
+	}
 }
 
 // agree holds one document, as JSON, against both schemas. What it reports has
 // the document.
-func agree(t *testing.T, s *jsonschema.Schema, what string, document []byte) {
+func agree(t *testing.T, s *published, what string, document []byte) {
 	t.Helper()
 	document = escaped(document)
 	tree, list := source.Read(t.Context(), source.Options{}, []source.Input{{Name: "a.json", Reader: bytes.NewReader(document)}})
@@ -79,7 +112,7 @@ func agree(t *testing.T, s *jsonschema.Schema, what string, document []byte) {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", what, err, document)
 	}
-	shape, err := check.Shape(t.Context(), tree), s.Validate(value)
+	shape, err := s.judge(t.Context(), tree), s.Validate(value)
 	if shape.HasErrors() != (err != nil) {
 		t.Errorf("%s: the CUE schema says: %v\nthe JSON Schema says: %v", what, shape, err)
 	}
@@ -100,45 +133,49 @@ func escaped(document []byte) []byte {
 	return out
 }
 
-// TestEditorSchemaAgreesOnCases holds every configuration of the examples and of
-// the golden cases against both schemas.
+// TestEditorSchemaAgreesOnCases holds every configuration and every file of tests
+// of the examples and of the golden cases against both schemas.
 func TestEditorSchemaAgreesOnCases(t *testing.T) {
-	s := editorSchema(t)
-	count, invalid := 0, 0
-	each := func(name string, text []byte) {
-		tree, list := source.Read(t.Context(), source.Options{}, []source.Input{{Name: filepath.Base(name), Reader: bytes.NewReader(text)}})
-		if tree == nil || list.HasErrors() || wholeNumberWithFraction(tree.JSON()) || bytes.HasPrefix(tree.JSON(), []byte(`{"format"`)) {
-			return
+	f := func(s *published, name string, count, invalid int, patterns ...string) {
+		t.Helper()
+		each := func(name string, text []byte) {
+			tree, list := source.Read(t.Context(), source.Options{}, []source.Input{{Name: filepath.Base(name), Reader: bytes.NewReader(text)}})
+			if tree == nil || list.HasErrors() || wholeNumberWithFraction(tree.JSON()) || bytes.HasPrefix(tree.JSON(), []byte(`{"format"`)) {
+				return
+			}
+			count--
+			if s.judge(t.Context(), tree).HasErrors() {
+				invalid--
+			}
+			agree(t, s, name, tree.JSON())
 		}
-		count++
-		if check.Shape(t.Context(), tree).HasErrors() {
-			invalid++
-		}
-		agree(t, s, name, tree.JSON())
-	}
-	examples, err := filepath.Glob("../examples/*/routing.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range examples {
-		text, err := os.ReadFile(name)
+		examples, err := filepath.Glob("../examples/*/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		each(name, text)
-	}
-	for _, pattern := range []string{"check/*.txtar", "compile/*.txtar", "forms/*.txtar"} {
-		golden.Each(t, pattern, func(c *golden.Case) {
-			for _, name := range c.Inputs {
-				if slices.Contains([]string{".yaml", ".yml", ".json", ".cue"}, filepath.Ext(name)) && name != optionsFile {
-					each(name, c.Input(name))
-				}
+		for _, name := range examples {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
+			each(name, text)
+		}
+		for _, pattern := range patterns {
+			golden.Each(t, pattern, func(c *golden.Case) {
+				for _, file := range c.Inputs {
+					known := slices.Contains([]string{".yaml", ".yml", ".json", ".cue"}, filepath.Ext(file)) && file != optionsFile
+					if known && strings.HasSuffix(file, "_test.yaml") == strings.HasSuffix(name, "_test.yaml") {
+						each(file, c.Input(file))
+					}
+				}
+			})
+		}
+		if count > 0 || invalid > 0 {
+			t.Errorf("%s: %d documents and %d invalid ones are missing", name, count, invalid)
+		}
 	}
-	if count < 90 || invalid < 30 {
-		t.Errorf("only %d documents, %d of them invalid", count, invalid)
-	}
+	f(configurationSchema(t), "routing.yaml", 90, 30, "check/*.txtar", "compile/*.txtar", "forms/*.txtar")
+	f(testSchema(t), "routing_test.yaml", 20, 1, "cli/test*.txtar")
 }
 
 // wholeNumberWithFraction reports whether a document writes a whole number as 1.0
@@ -170,35 +207,35 @@ func probes() []any {
 	}
 }
 
-// TestEditorSchemaAgreesOnMutations changes each field that the schema has, in a
+// TestEditorSchemaAgreesOnMutations changes each field that a schema has, in a
 // document with that field and what is required.
 func TestEditorSchemaAgreesOnMutations(t *testing.T) {
-	s := editorSchema(t)
-	r, _ := makeReference(t)
-	count := 0
-	for _, o := range r.objects {
-		if o.open != nil {
-			continue
-		}
-		words := []string{""}
-		for _, v := range o.variants {
-			words = append(words, v.word)
-		}
-		for _, word := range words {
-			for _, target := range o.ofWord(word) {
-				count++
-				f := &filler{reference: r, t: t, of: o, word: word, target: target}
-				probe(t, s, f.object(r.byKey["#Config"]), f, count)
+	for s, least := range map[*published]int{configurationSchema(t): 100, testSchema(t): 75} {
+		count := 0
+		for _, o := range s.objects {
+			if o.open != nil {
+				continue
+			}
+			words := []string{""}
+			for _, v := range o.variants {
+				words = append(words, v.word)
+			}
+			for _, word := range words {
+				for _, target := range o.ofWord(word) {
+					count++
+					f := &filler{reference: s.reference, t: t, of: o, word: word, target: target}
+					probe(t, s, f.object(s.byKey[s.root]), f, count)
+				}
 			}
 		}
-	}
-	if count < 100 {
-		t.Errorf("only %d fields", count)
+		if count < least {
+			t.Errorf("%s: only %d fields", s.name, count)
+		}
 	}
 }
 
 // probe tries probes at the place that was filled.
-func probe(t *testing.T, s *jsonschema.Schema, document map[string]any, f *filler, turn int) {
+func probe(t *testing.T, s *published, document map[string]any, f *filler, turn int) {
 	t.Helper()
 	if f.in == nil {
 		t.Fatalf("no document has %s.%s", f.of.key, f.target.name)
@@ -260,12 +297,15 @@ type filler struct {
 
 // leads reports whether the object with the field is at an object or below.
 func (f *filler) leads(o *object) bool {
-	return o == f.of || slices.ContainsFunc(o.all(), func(one *field) bool { return one.child != nil && f.leads(one.child) })
+	return o == f.of || o.below != nil && f.leads(o.below) || slices.ContainsFunc(o.all(), func(one *field) bool { return one.child != nil && f.leads(one.child) })
 }
 
 func (f *filler) object(o *object) map[string]any {
 	out := map[string]any{}
 	if o.open != nil {
+		if o.below != nil && f.in == nil && f.leads(o.below) {
+			out["x"] = f.object(o.below)
+		}
 		return out
 	}
 	here := o == f.of && f.in == nil
@@ -314,8 +354,12 @@ func (f *filler) value(e ast.Expr, of *field) any {
 			return f.union(e, of)
 		}
 		for _, p := range conjuncts(e) {
-			if u, ok := p.(*ast.UnaryExpr); ok && u.Op == token.GTR && wordOf(u.X) == "1" {
+			u, ok := p.(*ast.UnaryExpr)
+			if ok && u.Op == token.GTR && wordOf(u.X) == "1" {
 				return 2
+			}
+			if n, err := strconv.Atoi(boundOf(u)); ok && u.Op == token.GEQ && err == nil && n > 1 {
+				return n
 			}
 		}
 		return 1
@@ -324,6 +368,14 @@ func (f *filler) value(e ast.Expr, of *field) any {
 	}
 	f.t.Fatalf("no value for a %T", e)
 	return nil
+}
+
+// boundOf is the number of a bound, empty where there is none.
+func boundOf(u *ast.UnaryExpr) string {
+	if u == nil {
+		return ""
+	}
+	return wordOf(u.X)
 }
 
 // union takes the side that leads to the field, or the first.
@@ -341,7 +393,7 @@ func (f *filler) named(name string, of *field) any {
 	switch name {
 	case "bool":
 		return true
-	case "string":
+	case "string", "_":
 		return "x"
 	case "int", "number":
 		return 1
@@ -370,7 +422,7 @@ func TestEditorSchemaCanFail(t *testing.T) {
 		t.Helper()
 		r, err := parseReference([]schema.File{{Name: "x.cue", Text: "package x\n#Config: {\n\t// A.\n\ta?: " + text + "\n}\n"}})
 		if err == nil {
-			_, err = r.jsonSchema(nil)
+			_, err = r.jsonSchema("", "", nil)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)

@@ -21,6 +21,8 @@ type reference struct {
 	values  []*value
 	legacy  map[string][]renamed
 
+	// root is the definition of a whole document.
+	root string
 	defs map[string]*ast.Field
 	// byKey finds the objects of definitions; those without a name are known by
 	// the field that has them.
@@ -33,8 +35,10 @@ type object struct {
 	key, doc string
 	fields   []*field
 	variants []*variant
-	// open is what every other field holds, nil where there are none.
-	open ast.Expr
+	// open is what every other field holds, nil where there are none, and below
+	// the object that this is.
+	open  ast.Expr
+	below *object
 	// places are all paths that lead here, such as models[].breaker.
 	places []string
 }
@@ -62,7 +66,13 @@ type renamed struct{ name, hint string }
 
 // parseReference reads CUE files. It fails on anything that it would not show.
 func parseReference(files []schema.File) (*reference, error) {
-	r := &reference{defs: map[string]*ast.Field{}, byKey: map[string]*object{}, legacy: map[string][]renamed{}}
+	return parseLanguage(files, "#Config")
+}
+
+// parseLanguage reads what leads from a root. Definitions beside it are only
+// allowed in the files of test files, which have those of configurations too.
+func parseLanguage(files []schema.File, root string) (*reference, error) {
+	r := &reference{root: root, defs: map[string]*ast.Field{}, byKey: map[string]*object{}, legacy: map[string][]renamed{}}
 	var order []string
 	for _, f := range files {
 		parsed, err := parser.ParseFile(f.Name, f.Text, parser.ParseComments)
@@ -248,6 +258,7 @@ func wordOf(e ast.Expr) string {
 // link finds the child of every field and the places of every object.
 func (r *reference) link() error {
 	for _, o := range r.objects {
+		o.below = r.byKey[nameOfIdent(o.open)]
 		for _, f := range o.all() {
 			e := f.expr
 			if l, ok := e.(*ast.ListLit); ok {
@@ -261,11 +272,14 @@ func (r *reference) link() error {
 			}
 		}
 	}
-	root := r.byKey["#Config"]
+	root := r.byKey[r.root]
 	if root == nil {
-		return fmt.Errorf("no definition #Config")
+		return fmt.Errorf("no definition %s", r.root)
 	}
 	root.place("")
+	if r.root != "#Config" {
+		r.objects = slices.DeleteFunc(r.objects, func(o *object) bool { return len(o.places) == 0 })
+	}
 	for _, o := range r.objects {
 		if len(o.places) == 0 {
 			return fmt.Errorf("nothing leads to %s", o.key)
@@ -304,6 +318,9 @@ func (o *object) place(path string) {
 		if f.child != nil {
 			f.child.place(f.below(path))
 		}
+	}
+	if o.below != nil {
+		o.below.place(path + ".*")
 	}
 }
 

@@ -39,6 +39,12 @@ func JSON() []byte { return bytes.Clone(editors) }
 //go:embed test.cue
 var test string
 
+//go:embed test.schema.json
+var testEditors []byte
+
+// TestJSON returns the JSON Schema of a file of tests of routing decisions.
+func TestJSON() []byte { return bytes.Clone(testEditors) }
+
 // File is one CUE file of the schema.
 type File struct {
 	Name string
