@@ -22,8 +22,14 @@ func (m *migration) decide(ctx context.Context) {
 		m.report.Findings = append(m.report.Findings, list...)
 	}
 	m.report.Findings = append(m.report.Findings, m.answers.Add(m.options.Pairs)...)
-	if t := m.answers.Tokenizer; t != nil && m.options.Tokenizer == "" {
+	switch t := m.answers.Tokenizer; {
+	case t == nil:
+	case m.options.Tokenizer == "":
 		m.options.Tokenizer = t.Value
+	case m.options.Tokenizer != t.Value:
+		f := diag.New(diag.ClashingDecisions, t.Origins[0].Pos, t.Origins[0].Pointer, fmt.Sprintf("the tokenizer is %q here and %q by --tokenizer", t.Value, m.options.Tokenizer))
+		f.Hint = "keep one of the answers"
+		m.report.Findings.Add(f)
 	}
 }
 
@@ -300,8 +306,13 @@ func (m *migration) spec(o bucketfile.Origin) *bucketfile.Spec {
 // group makes a group of the configuration.
 func (m *migration) group(stage string, g *bucketfile.Group) group {
 	out := group{stage: stage, ids: sourcedOf(m, g.WorkerIDs), policy: sourcedOf(m, g.Policy)}
-	if out.policy.value == "power_of_n" {
+	switch policy := out.policy.value; {
+	case policy == "power_of_n":
 		out.policy.value = "power_of_two"
+	case policy == "fused_score" || policy == "score_policy":
+		out.policy.from[0].find(diag.LegacyDropped, "the policy "+policy+" was dropped: "+fusion, noFusion)
+	case policy == "cache_aware" && stage == decode:
+		out.policy.from[0].find(diag.LegacyNoEquivalent, "cache_aware is not possible for decode engines, which compute no prefix", "write power_of_two, or remove the policy")
 	}
 	for _, c := range g.Caps {
 		if c.Limit != nil {
@@ -384,19 +395,24 @@ func (m *migration) apart() {
 
 // leftOut settles the fields of specs that the decisions leave out.
 func (m *migration) leftOut() {
+	dropped := make(map[string]diag.Pos)
 	for _, d := range m.answers.Lone {
-		if d.Use != bucketfile.UseDrop {
-			continue
+		if d.Use == bucketfile.UseDrop {
+			dropped[d.Spec.Value] = d.Origin.Pos
 		}
-		for i := range m.file.Specs {
-			s := &m.file.Specs[i]
-			if s.ID == nil || s.ID.Value != d.Spec.Value {
-				continue
+	}
+	places := make(map[string]diag.Pos)
+	for i := range m.file.Specs {
+		if s := &m.file.Specs[i]; s.ID != nil {
+			if pos, ok := dropped[s.ID.Value]; ok {
+				places[s.Origin.Pointer] = pos
 			}
-			for pointer, l := range m.fields {
-				if strings.HasPrefix(pointer, s.Origin.Pointer+"/") {
-					l.change(PolicyAttachment, "the decisions file leaves the bucket out (%s)", d.Origin.Pos)
-				}
+		}
+	}
+	for pointer, l := range m.fields {
+		if parts := strings.SplitN(pointer, "/", 4); len(parts) == 4 {
+			if pos, ok := places[strings.Join(parts[:3], "/")]; ok {
+				l.change(PolicyAttachment, "the decisions file leaves the bucket out (%s)", pos)
 			}
 		}
 	}

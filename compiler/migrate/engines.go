@@ -112,6 +112,7 @@ func sameURL(form, raw string) bool {
 // answered takes the engines of the decisions file: what those of the command
 // line do, or all there are when Kubernetes was to find them.
 func (m *migration) answered() {
+	first := make(map[string]diag.Pos)
 	for i := range m.answers.Engines {
 		a := &m.answers.Engines[i]
 		if a.URL == nil || a.Role == nil {
@@ -123,6 +124,12 @@ func (m *migration) answered() {
 				Hint = "name the scheme, host and port of the engine alone"
 			continue
 		}
+		if before, twice := first[url]; twice {
+			f := m.report.Findings.Add(diag.New(diag.ClashingDecisions, a.Origin.Pos, a.Origin.Pointer, fmt.Sprintf("the engine %s is answered twice", url)))
+			f.Hint, f.Related = "keep one of the answers", []diag.Related{{Pos: before, Message: "the first one is here"}}
+			continue
+		}
+		first[url] = a.Origin.Pos
 		at := slices.IndexFunc(m.engines, func(e engine) bool { return e.url == url })
 		switch {
 		case at >= 0:
@@ -240,6 +247,9 @@ func (m *migration) roles() {
 			what := "every engine has an answer already"
 			if a.URL != "" {
 				what = "no engine has the URL " + diag.Mask(a.URL)
+				if slices.ContainsFunc(m.engines, func(e engine) bool { return sameURL(e.url, a.URL) }) {
+					what = diag.Mask(a.URL) + " has another answer already"
+				}
 			}
 			m.report.Findings.Add(diag.New(diag.UselessDecision, diag.Pos{}, "", fmt.Sprintf("the answer --role %s is not needed: %s", a.Role, what))).
 				Hint = "remove it"

@@ -36,6 +36,11 @@ func (m *migration) policies() {
 	m.overruled()
 }
 
+const (
+	fusion   = "scores are not fused any more, and a policy picks by one measure"
+	noFusion = "use --policy cache_aware for prefix and load together, or power_of_two for load alone"
+)
+
 // dropped refuses the options that were dropped on purpose.
 func (m *migration) dropped() {
 	drop := func(name, value, why, way string) {
@@ -52,12 +57,11 @@ func (m *migration) dropped() {
 		}
 	}
 	const (
-		fusion = "scores are not fused any more, and a policy picks by one measure"
-		share  = "the filter by share of a cached prefix is gone, and the minimum hit of cache_aware is not equivalent to it"
-		none   = "remove it, and review --cache-affinity-min-match-ratio with --policy cache_aware as a new setting"
+		share = "the filter by share of a cached prefix is gone, and the minimum hit of cache_aware is not equivalent to it"
+		none  = "remove it, and review --cache-affinity-min-match-ratio with --policy cache_aware as a new setting"
 	)
-	drop("policy", "fused_score", fusion, "use --policy cache_aware for prefix and load together, or power_of_two for load alone")
-	drop("policy", "score_policy", fusion, "use --policy cache_aware for prefix and load together, or power_of_two for load alone")
+	drop("policy", "fused_score", fusion, noFusion)
+	drop("policy", "score_policy", fusion, noFusion)
 	drop("fuse", "", fusion, "remove it with its terms and weights")
 	drop("decode-policy", "legacy_host_affinity", "decode engines are not picked by host any more", "write --decode-policy power_of_two; labels and match_labels keep pairs together")
 	drop("stable-pair", "", "there are no backup engines any more: a policy picks one engine, and a refused pick moves to the next bucket", "remove it")

@@ -183,3 +183,68 @@ func TestManyArguments(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 }
+
+// TestPoliciesOfSpecs: what was dropped from the command line was dropped from
+// bucket files too, and is said along with all other mistakes.
+func TestPoliciesOfSpecs(t *testing.T) {
+	f := func(prefill, decode string, code diag.Code) {
+		t.Helper()
+		r := withBuckets(t, "--model-id m --tokenizer-path /t --worker-urls http://p1 http://d1 --bucket-config b.json --no-such",
+			`{"buckets": [{"id": "p", "stage": "prefill", "rank": 1, "worker_ids": ["http://p1"], "policy": "`+prefill+`"},
+			{"id": "d", "stage": "decode", "rank": 1, "worker_ids": ["http://d1"], "policy": "`+decode+`"}]}`, "", "p=d")
+		if !slices.ContainsFunc(r.Report.All(), func(f diag.Finding) bool { return f.Code == code }) {
+			t.Errorf("%s and %s: no %s\n%s", prefill, decode, code, report(t, r))
+		}
+	}
+	f("fused_score", "power_of_two", diag.LegacyDropped)
+	f("score_policy", "power_of_two", diag.LegacyDropped)
+	f("sticky", "cache_aware", diag.LegacyNoEquivalent)
+}
+
+// TestSharedLife: sessions and routing keys have one time, which is not lost for
+// either without a word.
+func TestSharedLife(t *testing.T) {
+	f := func(line, name, want string) {
+		t.Helper()
+		r := withBuckets(t, "--model-id m --tokenizer-path /t --worker-urls http://p1 http://d1 --bucket-config b.json "+line,
+			`{"buckets": [{"id": "p", "stage": "prefill", "rank": 1, "worker_ids": ["http://p1"], "policy": "sticky"},
+			{"id": "d", "stage": "decode", "rank": 1, "worker_ids": ["http://d1"], "policy": "session_aware"}]}`, "", "p=d")
+		if l := lineOf(r.Report, name); r.Config == nil || l.Outcome != migrate.Changed || !strings.Contains(string(r.Config), want) {
+			t.Errorf("%s: %+v\n%s%s", line, l, r.Config, report(t, r))
+		}
+	}
+	f("--policy session_aware --session-idle-secs 7", "--sticky-idle-secs", "idle: 7s")
+	f("--policy sticky --sticky-eviction-interval-secs 8", "--session-eviction-interval-secs", "sweep: 8s")
+}
+
+// TestClashingAnswers: two answers are never settled in silence.
+func TestClashingAnswers(t *testing.T) {
+	f := func(decisions, want string, o migrate.Options) {
+		t.Helper()
+		o.Decisions = migrate.Document{Name: "d.yaml", Data: []byte("version: 1\n" + decisions)}
+		if r := run(t, whole, o); r.Config != nil || !strings.Contains(report(t, r), want) {
+			t.Errorf("no %q in\n%s", want, report(t, r))
+		}
+	}
+	f(`engines: [{url: "http://a:1/", role: decode}, {url: "HTTP://A:1", role: plain}]`, "the engine http://a:1 is answered twice", migrate.Options{})
+	f(`engines: [{url: "http://a:1", role: plain}]`, "http://a:1 has another answer already", migrate.Options{Roles: []migrate.RoleAnswer{{URL: "http://a:1", Role: "decode"}, {Role: "plain"}}})
+	f("tokenizer: none", "and \"engine\" by --tokenizer", migrate.Options{Tokenizer: "engine"})
+}
+
+// TestManyLeftOut: thousands of answers about thousands of buckets take no
+// product of them.
+func TestManyLeftOut(t *testing.T) {
+	const n = 3000
+	var specs, decisions strings.Builder
+	for i := range n {
+		fmt.Fprintf(&specs, `,{"id": "p%d", "stage": "prefill", "rank": %d, "worker_ids": ["http://x%[1]d"]}`, i, i+2)
+		fmt.Fprintf(&decisions, "  - {spec: p%d, as: drop}\n", i)
+	}
+	start := time.Now()
+	r := withBuckets(t, "--model-id m --tokenizer-path /t --bucket-config b.json --worker-urls http://p1 http://d1",
+		`{"buckets": [{"id": "p", "stage": "prefill", "rank": 1, "worker_ids": ["http://p1"]}`+specs.String()+"]}",
+		"version: 1\nengines: [{url: \"http://d1\", role: decode}]\nlone:\n  - {spec: p, as: pd}\n"+decisions.String())
+	if r.Config == nil || time.Since(start) > time.Minute {
+		t.Errorf("%s: %.900s", time.Since(start), report(t, r))
+	}
+}

@@ -15,6 +15,10 @@ func (m *migration) state() {
 	if m.uses("cache_aware") {
 		m.prefix()
 	}
+	if m.uses("session_aware") && m.uses("sticky") {
+		m.oneLife("sticky-idle-secs", "session-idle-secs")
+		m.oneLife("sticky-eviction-interval-secs", "session-eviction-interval-secs")
+	}
 	if m.uses("session_aware") {
 		m.affinity("session-id-header", "session_id_header", "session-idle-secs", "session-eviction-interval-secs")
 	}
@@ -27,6 +31,18 @@ func (m *migration) state() {
 				l.raise(Carried)
 				l.note("no group uses it, so nothing is written")
 			}
+		}
+	}
+}
+
+// oneLife states that the bindings of sessions and of routing keys live equally
+// long. Only one of the two policies is that of the command line and can have
+// been told.
+func (m *migration) oneLife(sticky, session string) {
+	for _, pair := range [][2]string{{sticky, session}, {session, sticky}} {
+		told, other := m.line.Value(pair[0]), m.source(pair[1])
+		if told != nil && fmt.Sprint(told.Number) != defaultOf(pair[1]) && !m.line.Has(pair[1]) {
+			other.change(Timeouts, "sessions and routing keys share the %d s of --%s", told.Number, pair[0])
 		}
 	}
 }
@@ -128,6 +144,7 @@ func (m *migration) count(name, pointer string, most uint64, make func(uint64) *
 	}
 	l := m.source(name)
 	switch v := m.line.Value(name); {
+	case !m.line.Has(name) && l.Outcome == Changed: // the value of another argument is written
 	case !m.line.Has(name):
 		l.note(sameDefault)
 	case v != nil:
