@@ -100,7 +100,9 @@ func Migrate(ctx context.Context, in argv.Invocation, input diag.List, o Options
 type migration struct {
 	options Options
 	line    *flags.Line
-	report  *Report
+	// table has what is known of arguments by name.
+	table  map[string]flags.Flag
+	report *Report
 	// given has the lines of the arguments by name, byElement those of elements,
 	// and absent those of arguments that were not given.
 	given     map[string][]*Line
@@ -146,7 +148,10 @@ func newMigration(in argv.Invocation, o Options) *migration {
 		options: o, line: flags.ParseWithin(in.Args, in.GraceSeconds), grace: in.GraceSeconds, root: &node{}, at: "/models/0",
 		report: &Report{Program: in.Program, Container: in.Container, elements: len(in.Args)},
 		given:  make(map[string][]*Line), byElement: make(map[int]*Line), absent: make(map[string]*Line), origins: make(map[string]*Line),
-		fields: make(map[string]*Line), decisions: make(map[string]*Line),
+		fields: make(map[string]*Line), decisions: make(map[string]*Line), table: make(map[string]flags.Flag),
+	}
+	for _, f := range flags.Table() {
+		m.table[f.Name] = f
 	}
 	switch {
 	case in.Container == "":
@@ -228,18 +233,13 @@ func (m *migration) source(name string) *Line {
 	if l := m.absent[name]; l != nil {
 		return l
 	}
-	l := &Line{Source: "--" + name, Outcome: Defaulted, implicit: true}
-	for _, f := range flags.Table() {
-		if f.Name != name {
-			continue
-		}
-		def := f.Default
-		if name == "policy" && m.line.Reorg() {
-			def = "power_of_two" // as the version has it that knows --chat-routing
-		}
-		if l.Source += " (not given)"; def != "" {
-			l.Source = "--" + name + " (not given: " + def + ")"
-		}
+	l := &Line{Source: "--" + name + " (not given)", Outcome: Defaulted, implicit: true}
+	def := m.table[name].Default
+	if name == "policy" && m.line.Reorg() {
+		def = "power_of_two" // as the version has it that knows --chat-routing
+	}
+	if def != "" {
+		l.Source = "--" + name + " (not given: " + def + ")"
 	}
 	m.absent[name] = l
 	m.report.Lines = append(m.report.Lines, l)

@@ -395,7 +395,7 @@ func (m *migration) cacheTuning(at string) {
 		l := m.source(t[0])
 		v := m.line.Value(t[0])
 		switch {
-		case !m.line.Has(t[0]) && defaultOf(t[0]) == "":
+		case !m.line.Has(t[0]) && m.table[t[0]].Default == "":
 			l.note("it is off, as before")
 		case !m.line.Has(t[0]):
 			l.note(sameDefault)
@@ -405,26 +405,13 @@ func (m *migration) cacheTuning(at string) {
 		case v == nil:
 		case v.Number > plan.MaxCount || v.Real > plan.MaxCount:
 			l.find(diag.LegacyNoEquivalent, fmt.Sprintf("%s is more than a configuration can hold", v.Text), fmt.Sprintf("write at most %d", int64(plan.MaxCount)))
-		case isReal(t[0]):
+		case m.table[t[0]].Kind == flags.Float:
 			m.put(at+"/"+t[1], real(v.Real), l)
 		default:
 			m.put(at+"/"+t[1], number(v.Number), l)
 		}
 	}
 }
-
-func flagOf(name string) flags.Flag {
-	for _, f := range flags.Table() {
-		if f.Name == name {
-			return f
-		}
-	}
-	return flags.Flag{}
-}
-
-func defaultOf(name string) string { return flagOf(name).Default }
-
-func isReal(name string) bool { return flagOf(name).Kind == flags.Float }
 
 // modelLimits are the limits that the command line sets for every group, by the
 // names of their fields.

@@ -41,7 +41,7 @@ func (m *migration) state() {
 func (m *migration) oneLife(sticky, session string) {
 	for _, pair := range [][2]string{{sticky, session}, {session, sticky}} {
 		told, other := m.line.Value(pair[0]), m.source(pair[1])
-		if told != nil && fmt.Sprint(told.Number) != defaultOf(pair[1]) && !m.line.Has(pair[1]) {
+		if told != nil && fmt.Sprint(told.Number) != m.table[pair[1]].Default && !m.line.Has(pair[1]) {
 			other.change(Timeouts, "sessions and routing keys share the %d s of --%s", told.Number, pair[0])
 		}
 	}
@@ -161,7 +161,7 @@ func (m *migration) affinity(header, field, idle, sweep string) {
 		m.forget(header)
 	case !m.line.Has(header):
 		// A header that is not written is a finding of its own.
-		m.put(m.at+"/affinity/"+field, text(defaultOf(header)), l)
+		m.put(m.at+"/affinity/"+field, text(m.table[header].Default), l)
 	case v != nil && len(v.Text) > 256:
 		l.find(diag.LegacyNoEquivalent, "the name of the header is longer than 256 characters", "choose a shorter header")
 	case v != nil:

@@ -50,6 +50,8 @@ type Line struct {
 	Findings diag.List
 	// graceSeconds is how long the process has to end, 0 where nobody says it.
 	graceSeconds uint64
+	// owner is the index in Given of what each element belongs to.
+	owner []int
 }
 
 // Parse splits a command line as the older router does, and reports everything
@@ -63,7 +65,11 @@ func ParseWithin(args []argv.Arg, graceSeconds uint64) *Line {
 	for p.at < len(args) {
 		p.next()
 	}
+	p.line.owner = make([]int, len(args))
 	for i := range p.line.Given {
+		for _, at := range p.line.Given[i].Elements {
+			p.line.owner[at] = i
+		}
 		p.line.check(i)
 	}
 	p.line.repeated()

@@ -74,11 +74,8 @@ func (l *Line) conflict(name, message, hint string) {
 
 // conflictAt reports the occurrence of an argument that has a value.
 func (l *Line) conflictAt(name string, v Value, message, hint string) {
-	for _, g := range l.All(name) {
-		if slices.Contains(g.Elements, v.At) {
-			g.add(diag.LegacyConflict, l.Args[v.At].Pos, fmt.Sprintf("--%s %s", name, message), hint)
-		}
-	}
+	g := &l.Given[l.owner[v.At]]
+	g.add(diag.LegacyConflict, l.Args[v.At].Pos, fmt.Sprintf("--%s %s", name, message), hint)
 }
 
 // refuse reports the value of an argument.
