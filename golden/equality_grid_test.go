@@ -14,6 +14,14 @@ type oldWorld struct {
 	loads  legacy.Loads
 	down   []string
 	blocks map[string]uint64
+	// old are the reports that are too old to count, which loads do not have.
+	old legacy.Loads
+	// ranks is by how many ranks each engine reports, 0 for one, and ageMS how
+	// long ago.
+	ranks uint64
+	ageMS int64
+	// unavailable is why the index does not answer, empty if it does.
+	unavailable string
 	// bound is the engine of the key that requests of a sequence have.
 	bound string
 }
@@ -80,8 +88,27 @@ func worlds(r *legacy.Router, prefill, decode []string) (out []oldWorld) {
 		}
 	}
 	put("no prefill engine", prefill, skew)
+	aged := func(name string, ranks uint64, ageMS int64) *oldWorld {
+		put(name, nil, skew)
+		w := &out[len(out)-1]
+		w.ranks, w.ageMS = ranks, ageMS
+		return w
+	}
+	aged("two ranks", 2, 0)
+	aged("reports of 5 s", 1, 5000)
+	aged("reports of more than 5 s", 1, 5001).expire(all...)
+	aged("two ranks, and one of more than 5 s", 2, 5001).expire(all[0])
 	edges(r, all, put)
 	return out
+}
+
+// expire makes the reports of some engines count as none.
+func (w *oldWorld) expire(engines ...string) {
+	w.old = make(legacy.Loads)
+	for _, e := range engines {
+		w.old[e] = w.loads[e]
+		w.loads[e] = legacy.Load{Inflight: w.loads[e].Inflight}
+	}
 }
 
 // loaded is an engine that reports a load of some steps.
@@ -157,6 +184,10 @@ func prefixed(all []oldWorld, prefill []string, blocks uint64) (out []oldWorld) 
 			out = append(out, w)
 		}
 	}
+	for _, w := range all {
+		w.name, w.unavailable = w.name+", no index", "timeout"
+		out = append(out, w)
+	}
 	return out
 }
 
@@ -196,15 +227,19 @@ func (w *oldWorld) simulated(r *legacy.Router) (out simulate.World) {
 	for e, l := range w.loads {
 		healthy := !slices.Contains(w.down, e)
 		s := simulate.Engine{ID: e, Inflight: new(int(l.Inflight)), DispatchedSince: new(int(l.Recent)), Healthy: &healthy}
+		age := w.ageMS
+		if old, expired := w.old[e]; expired {
+			l = old
+		} else if w.old != nil {
+			age = 0
+		}
 		if l.Reported {
-			load := simulate.Load{Running: l.Running, Waiting: l.Waiting, PrefillRate: l.Rate}
-			if l.Native {
-				slots := l.Slots
-				load.Used, load.Total, load.Capacity, load.MaxRunning, load.Pending = &l.Used, &l.Total, &l.Capacity, &slots, &l.Pending
-			}
-			s.Loads = []simulate.Load{load}
+			s.Loads = reports(l, max(w.ranks, 1), age)
 		}
 		out.Engines = append(out.Engines, s)
+	}
+	if w.unavailable != "" {
+		out.Prefixes = []simulate.Prefixes{{Unavailable: w.unavailable}}
 	}
 	if len(w.blocks) > 0 {
 		p := simulate.Prefixes{BlockSize: int64(r.Cache.BlockSize), Blocks: make(map[string]int64)}
@@ -212,6 +247,29 @@ func (w *oldWorld) simulated(r *legacy.Router) (out simulate.World) {
 			p.Blocks[e] = int64(n)
 		}
 		out.Prefixes = []simulate.Prefixes{p}
+	}
+	return out
+}
+
+// reports are those of the ranks of an engine, which divide its load among them.
+// The last one has an age.
+func reports(l legacy.Load, ranks uint64, ageMS int64) (out []simulate.Load) {
+	for rank := range ranks {
+		share := func(n uint64) uint64 {
+			if rank == 0 {
+				return n - n/ranks*(ranks-1)
+			}
+			return n / ranks
+		}
+		r := simulate.Load{Running: share(l.Running), Waiting: share(l.Waiting), PrefillRate: share(l.Rate)}
+		if l.Native {
+			r.Used, r.Total, r.Capacity = new(share(l.Used)), new(share(l.Total)), new(share(l.Capacity))
+			r.MaxRunning, r.Pending = new(share(l.Slots)), new(share(l.Pending))
+		}
+		if rank == ranks-1 {
+			r.AgeMS = ageMS
+		}
+		out = append(out, r)
 	}
 	return out
 }

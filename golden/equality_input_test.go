@@ -1,6 +1,7 @@
 package golden_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"slices"
@@ -14,8 +15,6 @@ import (
 	"shunt/compiler/source"
 	"shunt/golden/legacy"
 	"shunt/schema/plan"
-
-	"bytes"
 )
 
 // invocation is how an older router was started, with the answers to what its
@@ -225,7 +224,7 @@ func argument(t *testing.T, r *legacy.Router, name, value string) {
 	}
 	switch name {
 	case "--policy":
-		r.Policy = value
+		r.Policy = strings.ReplaceAll(value, "power_of_n", "power_of_two")
 	case "--sticky-fallback-policy":
 		r.Fallback = value
 	case "--max-in-flight":
@@ -243,16 +242,20 @@ func argument(t *testing.T, r *legacy.Router, name, value string) {
 	case "--cache-switch-margin-tokens":
 		r.Cache.Margin = number()
 	case "--pressure-abs-threshold-tokens":
-		r.Cache.GuardTokens = number()
+		r.Cache.Guard.Tokens = number()
+	case "--pressure-abs-threshold-ms":
+		r.Cache.Guard.MS = new(real())
 	case "--pressure-rel-threshold":
-		r.Cache.GuardFactor = real()
+		r.Cache.Guard.Factor = real()
 	case "--disable-pressure-guard":
-		r.Cache.Guard = false
+		r.Cache.Guard = nil
 	case "--worker-queue-limit":
 		r.Cache.QueueLimit = new(number())
 	case "--saturation-queue-floor":
 		r.Cache.Floor = new(number())
-	case "--filter", "--affinity-mode", "--decode-policy":
+	case "--min-load-choices":
+		r.Cache.Choices = int(number())
+	case "--filter", "--affinity-mode", "--decode-policy", "--kv-indexer-endpoint", "--chat-routing":
 	default:
 		t.Fatalf("the test does not know %s", name)
 	}

@@ -60,6 +60,7 @@ func invocations() []invocation {
 		{"random", three, "--policy random", "", ""},
 		{"random, lengths, filtered", six, "--policy random" + filtered, plainLengths, lonePlain},
 		{"random, stages", more, "--policy random", stageSpecs, stagePairs},
+		{"power_of_n", three, "--policy power_of_n --chat-routing legacy", "", ""},
 		{"power_of_two", three, "--policy power_of_two", "", ""},
 		{"power_of_two, filtered", three, "--policy power_of_two" + filtered, "", ""},
 		{"power_of_two, lengths", six, "--policy power_of_two", plainLengths, lonePlain},
@@ -86,6 +87,7 @@ func invocations() []invocation {
 		invocation{"cache_aware, gated", three, "--policy cache_aware --worker-queue-limit 4 --disable-pressure-guard", "", ""},
 		invocation{"cache_aware, floored", three, "--policy cache_aware --worker-queue-limit 4 --saturation-queue-floor 3 --cache-affinity-min-match-ratio 0.5", "", ""},
 		invocation{"cache_aware, tuned", pairs, "--policy cache_aware --cache-affinity-min-matched-tokens 100 --pressure-abs-threshold-tokens 10 --pressure-rel-threshold 3 --cache-candidate-max-workers 2 --cache-candidate-min-workers 1 --cache-candidate-ratio 0.5", "", ""},
+		invocation{"cache_aware, by time", three, "--policy cache_aware --pressure-abs-threshold-ms 500 --min-load-choices 3 --kv-indexer-endpoint http://i:1", "", ""},
 		invocation{"cache_aware, ordered", "a b c d", "--policy cache_aware --cache-affinity-min-matched-tokens 10 --cache-candidate-min-workers 1 --cache-candidate-ratio 0.5 --worker-queue-limit 4", plainOrdered, bothPlain},
 	)
 }

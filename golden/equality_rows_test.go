@@ -106,7 +106,7 @@ func (p *point) sessions() bool    { return p.Policy == "session_aware" && p.ref
 func (p *point) escapes() bool {
 	return p.Soft && p.any(func(stage legacy.Stage, e string, q legacy.Request) bool {
 		return stage == legacy.Prefill && q.Key != "" && slices.ContainsFunc(p.Fleet[stage], func(other string) bool {
-			return p.Loads.Material(e, other, 1024, 1.5)
+			return p.Loads.Material(e, other, legacy.DefaultGuard())
 		})
 	})
 }

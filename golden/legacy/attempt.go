@@ -194,25 +194,37 @@ func (a *attempt) escape(bound string) (out []choice) {
 		return e == bound || !a.admits(e) || a.Loads.overloaded(e, a.MaxInflight)
 	})
 	for _, e := range a.Loads.PowerOfTwo(a.stage, others) {
-		if a.Loads.Material(bound, e, guardTokens, guardFactor) {
+		if a.Loads.Material(bound, e, DefaultGuard()) {
 			out = append(out, a.end(e))
 		}
 	}
 	return out
 }
 
-// The defaults of the pressure guard, which sessions had too.
-const (
-	guardTokens = 1024
-	guardFactor = 1.5
-)
+// Guard is by how much the load of an engine must be above that of another to
+// outweigh affinity: by more than MS of queue time where it is set and known,
+// else by more than Tokens of queued work, and by a factor.
+type Guard struct {
+	Tokens uint64
+	MS     *float64
+	Factor float64
+}
+
+// DefaultGuard is the guard without any argument, which sessions have too.
+func DefaultGuard() *Guard { return &Guard{Tokens: 1024, Factor: 1.5} }
 
 // Material reports whether an engine is under so much more pressure than another
 // that it outweighs affinity. Without both reports it is not.
-func (l Loads) Material(engine, other string, tokens uint64, factor float64) bool {
+func (l Loads) Material(engine, other string, g *Guard) bool {
 	x, y := l[engine], l[other]
-	return x.Native && y.Native && x.Pending > y.Pending && x.Pending-y.Pending > tokens &&
-		float64(x.Pending) > float64(y.Pending)*factor
+	if !x.Native || !y.Native {
+		return false
+	}
+	if g.MS != nil && x.Rate > 0 && y.Rate > 0 {
+		a, b := 1000*float64(x.Pending)/float64(x.Rate), 1000*float64(y.Pending)/float64(y.Rate)
+		return a-b > *g.MS && a > b*g.Factor
+	}
+	return x.Pending > y.Pending && x.Pending-y.Pending > g.Tokens && float64(x.Pending) > float64(y.Pending)*g.Factor
 }
 
 // key is what the request's key is bound by, empty without one.

@@ -13,22 +13,23 @@ type Cache struct {
 	BlockSize uint64
 	Blocks    map[string]uint64
 
-	MinMatched        uint64
-	MinRatio          float64
-	CandMin, CandMax  int
-	CandRatio         float64
-	Margin            uint64
-	Guard             bool
-	GuardTokens       uint64
-	GuardFactor       float64
+	MinMatched       uint64
+	MinRatio         float64
+	CandMin, CandMax int
+	CandRatio        float64
+	Margin           uint64
+	// Guard is nil when it is off.
+	Guard             *Guard
 	QueueLimit, Floor *uint64
+	// Choices is the sample of a miss.
+	Choices int
 }
 
 // DefaultCache is the tuning without any argument.
 func DefaultCache() Cache {
 	return Cache{
 		MinMatched: 1024, CandMin: 8, CandMax: 32, CandRatio: 0.05, Margin: 1024,
-		Guard: true, GuardTokens: guardTokens, GuardFactor: guardFactor,
+		Guard: DefaultGuard(), Choices: 2,
 	}
 }
 
@@ -68,7 +69,24 @@ func (a *attempt) cached() []choice {
 	if refused {
 		return a.instead(evaluated, gated)
 	}
-	return a.sampled(a.pool())
+	return a.missed(a.pool())
+}
+
+// missed picks by load: the least loaded engine when the sample covers all.
+func (a *attempt) missed(pool []string) (out []choice) {
+	if a.Cache.Choices <= 2 || a.Cache.Choices < len(pool) {
+		return a.sampled(pool)
+	}
+	set := make([]holder, len(pool))
+	for i, e := range pool {
+		set[i].engine = e
+	}
+	for _, h := range set {
+		if !slices.ContainsFunc(set, func(x holder) bool { return a.load(set, x, h) < 0 }) {
+			out = append(out, a.serve(h.engine)...)
+		}
+	}
+	return unique(out)
 }
 
 // base are the engines that bounds and queues are about.
@@ -120,17 +138,17 @@ func (a *attempt) rank(holders, set []holder) {
 	})
 }
 
-// pressure orders two holders by load as far as a whole set reports it, then by
-// their names.
+// pressure orders two holders by load, then by their names.
 func (a *attempt) pressure(set []holder, x, y holder) int {
-	native := !slices.ContainsFunc(set, func(h holder) bool { return !a.Loads[h.engine].Native })
-	c := 0
-	if native {
-		c = a.Loads.compare(a.stage, x.engine, y.engine)
-	} else {
-		c = order(a.Loads[x.engine].Inflight, a.Loads[y.engine].Inflight)
+	return cmp.Or(a.load(set, x, y), cmp.Compare(x.engine, y.engine))
+}
+
+// load orders two engines as far as a whole set reports its load.
+func (a *attempt) load(set []holder, x, y holder) int {
+	if slices.ContainsFunc(set, func(h holder) bool { return !a.Loads[h.engine].Native }) {
+		return order(a.Loads[x.engine].Inflight, a.Loads[y.engine].Inflight)
 	}
-	return cmp.Or(c, cmp.Compare(x.engine, y.engine))
+	return a.Loads.compare(a.stage, x.engine, y.engine)
 }
 
 // queued reports whether a queue is known to be too long.
@@ -161,12 +179,12 @@ func (a *attempt) best(evaluated, admitted []holder) string {
 	a.rank(admitted, evaluated)
 	winner := admitted[0]
 	ceiling := winner.uncached + a.Cache.Margin
-	guarded := a.Cache.Guard && !slices.ContainsFunc(evaluated, func(h holder) bool { return !a.Loads[h.engine].Native })
+	guarded := a.Cache.Guard != nil && !slices.ContainsFunc(evaluated, func(h holder) bool { return !a.Loads[h.engine].Native })
 	for _, h := range admitted[1:] {
 		if h.uncached > ceiling {
 			continue
 		}
-		if guarded && a.Loads.Material(winner.engine, h.engine, a.Cache.GuardTokens, a.Cache.GuardFactor) {
+		if guarded && a.Loads.Material(winner.engine, h.engine, a.Cache.Guard) {
 			winner = h
 		}
 	}
