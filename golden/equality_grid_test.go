@@ -209,20 +209,28 @@ func bindings(all []oldWorld, prefill []string) (out []oldWorld) {
 // theKey is the key of most requests of a sequence.
 const theKey = "k"
 
+// binding is the one before, none in a bucket that was left out.
+func (w *oldWorld) binding(r *legacy.Router) []simulate.Binding {
+	b := simulate.Binding{Engine: w.bound, SessionKey: theKey}
+	if r.Policy == "sticky" {
+		b.SessionKey, b.RoutingKey = "", theKey
+	}
+	for _, p := range r.Pairs {
+		i := slices.IndexFunc(r.Config.Specs, func(s legacy.Spec) bool { return s.ID == p.Prefill })
+		if slices.Contains(r.Config.Specs[i].Members, w.bound) {
+			b.Bucket = p.ID
+		}
+	}
+	if len(r.Pairs) > 0 && b.Bucket == "" {
+		return nil
+	}
+	return []simulate.Binding{b}
+}
+
 // simulated is the world for the simulation.
 func (w *oldWorld) simulated(r *legacy.Router) (out simulate.World) {
 	if w.bound != "" {
-		b := simulate.Binding{Engine: w.bound, SessionKey: theKey}
-		if r.Policy == "sticky" {
-			b.SessionKey, b.RoutingKey = "", theKey
-		}
-		for _, p := range r.Pairs {
-			i := slices.IndexFunc(r.Config.Specs, func(s legacy.Spec) bool { return s.ID == p.Prefill })
-			if slices.Contains(r.Config.Specs[i].Members, w.bound) {
-				b.Bucket = p.ID
-			}
-		}
-		out.Bindings = []simulate.Binding{b}
+		out.Bindings = w.binding(r)
 	}
 	for e, l := range w.loads {
 		healthy := !slices.Contains(w.down, e)

@@ -110,30 +110,34 @@ type bucketText struct {
 	Stage       legacy.Stage `json:"stage"`
 	Rank        uint32       `json:"rank"`
 	Members     []string     `json:"worker_ids"`
-	MinExtend   *uint64      `json:"min_extend_tokens"`
-	MaxExtend   *uint64      `json:"max_extend_tokens"`
-	MinSequence *uint64      `json:"min_sequence_tokens"`
-	MaxSequence *uint64      `json:"max_sequence_tokens"`
-	MaxContext  *uint64      `json:"max_context_tokens"`
-	MaxPending  *uint64      `json:"max_pending_prefill_tokens"`
-	TTFT        *uint64      `json:"ttft_p95_at_capacity_ms"`
-	TPS         *float64     `json:"tps_p05_at_capacity"`
+	MinExtend   *uint64      `json:"min_extend_tokens,omitempty"`
+	MaxExtend   *uint64      `json:"max_extend_tokens,omitempty"`
+	MinSequence *uint64      `json:"min_sequence_tokens,omitempty"`
+	MaxSequence *uint64      `json:"max_sequence_tokens,omitempty"`
+	MaxContext  *uint64      `json:"max_context_tokens,omitempty"`
+	MaxPending  *uint64      `json:"max_pending_prefill_tokens,omitempty"`
+	TTFT        *uint64      `json:"ttft_p95_at_capacity_ms,omitempty"`
+	TPS         *float64     `json:"tps_p05_at_capacity,omitempty"`
 }
 
 // answerDocument is a decisions file.
 type answerDocument struct {
-	Version int `json:"version"`
-	Pairs   []struct {
-		Prefill string  `json:"prefill"`
-		Decode  string  `json:"decode"`
-		ID      string  `json:"id"`
-		Rank    *uint32 `json:"rank"`
-		Context *uint64 `json:"max_context_tokens"`
-	} `json:"pairs"`
-	Lone []struct {
-		Spec string `json:"spec"`
-		As   string `json:"as"`
-	} `json:"lone"`
+	Version int          `json:"version"`
+	Pairs   []answerPair `json:"pairs,omitempty"`
+	Lone    []answerLone `json:"lone,omitempty"`
+}
+
+type answerPair struct {
+	Prefill string  `json:"prefill"`
+	Decode  string  `json:"decode"`
+	ID      string  `json:"id"`
+	Rank    *uint32 `json:"rank,omitempty"`
+	Context *uint64 `json:"max_context_tokens,omitempty"`
+}
+
+type answerLone struct {
+	Spec string `json:"spec"`
+	As   string `json:"as"`
 }
 
 func strict(t *testing.T, text string, into any) {

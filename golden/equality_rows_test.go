@@ -12,6 +12,17 @@ import (
 type point struct {
 	*legacy.Router
 	steps []legacy.Request
+	// known are the orders that were asked for, which no world changes.
+	known map[orderKey][]string
+}
+
+// orderKey is what the order of the buckets depends on; -1 is unknown.
+type orderKey struct {
+	stage        legacy.Stage
+	input        uint64
+	output, ttft int64
+	tps          float64
+	changed      [2]legacy.Change
 }
 
 // differenceRow explains differences that a deliberate change makes. It applies
@@ -115,10 +126,11 @@ func (p *point) escapes() bool {
 // after.
 func (p *point) spread() bool {
 	seen := make(map[string]bool)
+	retried := p.limited() || p.anyStage(p.down)
 	for _, q := range p.steps {
 		for _, changed := range lengthChanges() {
 			for i, id := range p.orders(legacy.Prefill, q, changed...) {
-				if i == 0 || p.limited() || p.down(legacy.Prefill, q) {
+				if i == 0 || retried {
 					seen[id] = true
 				}
 			}
@@ -127,9 +139,19 @@ func (p *point) spread() bool {
 	return len(seen) > 1
 }
 
-// down reports whether some bucket that fits has no engine.
+// down reports whether some bucket that fits, before or after, has no engine.
 func (p *point) down(stage legacy.Stage, q legacy.Request) bool {
-	return len(p.Domains(stage, q)) < len(p.orders(stage, q))
+	return slices.ContainsFunc(lengthChanges(), func(changed []legacy.Change) bool {
+		return slices.ContainsFunc(p.orders(stage, q, changed...), func(id string) bool { return !p.alive(stage, id) })
+	})
+}
+
+func (p *point) alive(stage legacy.Stage, bucket string) bool {
+	if bucket == legacy.Global {
+		return len(p.Fleet[stage]) > 0
+	}
+	i := slices.IndexFunc(p.Config.Specs, func(s legacy.Spec) bool { return s.ID == bucket })
+	return slices.ContainsFunc(p.Config.Specs[i].Members, func(e string) bool { return slices.Contains(p.Fleet[stage], e) })
 }
 
 // lengthChanges are the ways in which the buckets of a length may change.
@@ -153,14 +175,30 @@ func (p *point) narrower() bool {
 	})
 }
 
-// orders are the buckets that a request fits in a stage, with a change or none.
+// orders are the buckets that a request fits in a stage, with up to two changes.
 func (p *point) orders(stage legacy.Stage, q legacy.Request, changed ...legacy.Change) []string {
-	after := *p.Router
-	after.Changed = make(map[legacy.Change]bool)
-	for _, c := range changed {
-		after.Changed[c] = true
+	key := orderKey{stage: stage, input: q.Input, output: -1, ttft: -1, tps: -1}
+	copy(key.changed[:], changed)
+	if q.Output != nil {
+		key.output = int64(*q.Output)
 	}
-	return after.Order(stage, q)
+	if q.TTFT != nil {
+		key.ttft = int64(*q.TTFT)
+	}
+	if q.TPS != nil {
+		key.tps = *q.TPS
+	}
+	out, ok := p.known[key]
+	if !ok {
+		after := *p.Router
+		after.Changed = make(map[legacy.Change]bool)
+		for _, c := range changed {
+			after.Changed[c] = true
+		}
+		out = after.Order(stage, q)
+		p.known[key] = out
+	}
+	return out
 }
 
 func (p *point) anyStage(of func(stage legacy.Stage, q legacy.Request) bool) bool {
@@ -266,6 +304,9 @@ func (p *point) agrees(runs [][]picked, rows []migrate.Row, occasions int) bool 
 			}
 			r.Follow(o.outcomes[at])
 		}
+	}
+	if len(p.steps) > 1 && p.Fallback == "load_based" && p.Policy == "sticky" {
+		return true // nothing is promised about where its rotor begins
 	}
 	return !slices.ContainsFunc(all, func(o *offer) bool { return o.occasions >= occasions && !o.complete() })
 }
