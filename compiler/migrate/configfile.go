@@ -38,7 +38,7 @@ func MigrateFile(ctx context.Context, doc Document, o Options) Result {
 	if !list.HasErrors() {
 		f.write(ctx)
 	}
-	m.decisionsOnly()
+	f.decisionsOnly()
 	m.leftovers()
 	m.fromFile = true
 	return Result{Config: m.finish(ctx), Report: m.report, Template: bucketfile.Template(m.open)}
@@ -77,11 +77,28 @@ func (f *configFile) spread(list diag.List) {
 	}
 }
 
-// decisionsOnly says that a file of that kind takes no decisions about buckets.
-func (m *migration) decisionsOnly() {
-	if m.options.Buckets.Data != nil || len(m.options.Pairs) > 0 {
-		m.report.Findings.Add(diag.New(diag.UselessDecision, diag.Pos{}, "", "a configuration file of the first versions has no buckets of one stage")).
-			Hint = "leave out --bucket-config and --pair"
+// decisionsOnly says that a file of that kind takes no decisions about buckets,
+// and none about engines that a file of engines has.
+func (f *configFile) decisionsOnly() {
+	if f.options.Buckets.Data != nil || len(f.options.Pairs) > 0 {
+		f.useless(diag.Pos{}, "a configuration file of the first versions has no buckets of one stage", "leave out --bucket-config and --pair")
+	}
+	const stages = "the answer is about a bucket of one stage, and a configuration file of the first versions has none"
+	for _, p := range f.answers.Pairs {
+		if p.Origin.Pos.File == f.answers.Name {
+			f.useless(p.Origin.Pos, stages, "remove it")
+		}
+	}
+	for _, l := range f.answers.Lone {
+		f.useless(l.Origin.Pos, stages, "remove it")
+	}
+	for _, e := range f.answers.Engines {
+		if d := f.config.Discovery; d.Backend != nil && d.Backend.Value != "k8s" {
+			f.useless(e.Origin.Pos, "the answer is about an engine, and the file of engines says what there is", "remove it, and correct the file of engines if it is wrong")
+		}
+	}
+	for _, a := range f.options.Roles {
+		f.useless(diag.Pos{}, fmt.Sprintf("the answer --role %s is not needed: the file of engines or the decisions file says it", a.Role), "remove it")
 	}
 }
 

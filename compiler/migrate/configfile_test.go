@@ -114,3 +114,23 @@ discovery: {backend: k8s, k8s: {namespace: n, label_selector: a=b}}
 		t.Errorf("got %s%s", r.Config, report(t, r))
 	}
 }
+
+// TestUselessAnswersAboutConfigFiles: an answer that nothing asked for is not
+// taken in silence.
+func TestUselessAnswersAboutConfigFiles(t *testing.T) {
+	f := func(decisions, want string, o migrate.Options) {
+		t.Helper()
+		if decisions != "" {
+			o.Decisions = migrate.Document{Name: "d.yaml", Data: []byte("version: 1\n" + decisions)}
+		}
+		r := first(t, firstConfig, firstWorkers, o)
+		if got := report(t, r); r.Config != nil || strings.Count(got, want) != 1 {
+			t.Errorf("not once %q in\n%s", want, got)
+		}
+	}
+	f("choices: 3", "the answer choices is not needed", migrate.Options{})
+	f(`engines: [{url: "http://q", role: plain}]`, "d.yaml:2:11: the answer is about an engine", migrate.Options{})
+	f("pairs: [{prefill: a, decode: b}]", "d.yaml:2:9: the answer is about a bucket of one stage", migrate.Options{})
+	f("lone: [{spec: a, as: drop}]", "d.yaml:2:8: the answer is about a bucket of one stage", migrate.Options{})
+	f("", "the answer --role plain is not needed", migrate.Options{Roles: []migrate.RoleAnswer{{Role: "plain"}}})
+}

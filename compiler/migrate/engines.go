@@ -134,8 +134,7 @@ func (m *migration) answered() {
 		switch {
 		case at >= 0:
 		case m.line.Has("worker-urls") || !m.line.Has("service-discovery"):
-			m.report.Findings.Add(diag.New(diag.UselessDecision, a.Origin.Pos, "", "the older router has no engine "+diag.Mask(a.URL.Value))).
-				Hint = "remove it, or name the engine with --worker-urls"
+			m.useless(a.Origin.Pos, "the older router has no engine "+diag.Mask(a.URL.Value), "remove it, or name the engine with --worker-urls")
 			continue
 		default:
 			at = len(m.engines)
@@ -251,13 +250,22 @@ func (m *migration) roles() {
 					what = diag.Mask(a.URL) + " has another answer already"
 				}
 			}
-			m.report.Findings.Add(diag.New(diag.UselessDecision, diag.Pos{}, "", fmt.Sprintf("the answer --role %s is not needed: %s", a.Role, what))).
-				Hint = "remove it"
+			m.useless(diag.Pos{}, fmt.Sprintf("the answer --role %s is not needed: %s", a.Role, what), "remove it")
 		}
 	}
 	if len(open) > 0 {
 		m.askRoles(open)
 	}
+}
+
+// useless reports, once, an answer that nothing asked for.
+func (m *migration) useless(pos diag.Pos, message, hint string) {
+	for _, f := range m.report.Findings {
+		if f.Code == diag.UselessDecision && f.Pos == pos && f.Message == message {
+			return
+		}
+	}
+	m.report.Findings.Add(diag.New(diag.UselessDecision, pos, "", message)).Hint = hint
 }
 
 // ofURL takes the roles of the options that name an engine.

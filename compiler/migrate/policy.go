@@ -128,9 +128,7 @@ func (m *migration) forget(name string) {
 func (m *migration) choices() {
 	l := m.source("power-of-n-choices")
 	if c := m.answers.Choices; c != nil && (!m.line.Has("power-of-n-choices") || m.kind != "" && !m.samples()) {
-		f := diag.New(diag.UselessDecision, c.Origins[0].Pos, c.Origins[0].Pointer, "the answer choices is not needed: no group is told how many engines power_of_two compares")
-		f.Hint = "remove it"
-		m.report.Findings.Add(f)
+		m.useless(c.Origins[0].Pos, "the answer choices is not needed: no group is told how many engines power_of_two compares", "remove it")
 	}
 	switch v := m.line.Value("power-of-n-choices"); {
 	case !m.line.Has("power-of-n-choices"):
