@@ -35,9 +35,7 @@ func MigrateFile(ctx context.Context, doc Document, o Options) Result {
 	f := &configFile{migration: m, config: c}
 	f.addFields(c.Fields)
 	f.spread(list)
-	if !list.HasErrors() {
-		f.write(ctx)
-	}
+	f.write(ctx) // what has a mistake is absent, and everything else is judged too
 	f.decisionsOnly()
 	m.leftovers()
 	m.fromFile = true

@@ -134,3 +134,29 @@ func TestUselessAnswersAboutConfigFiles(t *testing.T) {
 	f("lone: [{spec: a, as: drop}]", "d.yaml:2:8: the answer is about a bucket of one stage", migrate.Options{})
 	f("", "the answer --role plain is not needed", migrate.Options{Roles: []migrate.RoleAnswer{{Role: "plain"}}})
 }
+
+// TestConfigFileMistakesAtOnce: a mistake of shape hides no other mistake, and
+// files of any damage are judged.
+func TestConfigFileMistakesAtOnce(t *testing.T) {
+	text := strings.Replace(firstConfig, "policy: power_of_two", "policy: cache_aware_zmq\n    cache_aware: {cache_threshold: 0.5}", 1)
+	text = strings.Replace(text, "cool_down_secs: 9", "threshold: 0", 1)
+	r := first(t, text, firstWorkers, migrate.Options{})
+	got := report(t, r)
+	for _, want := range []string{"threshold is 0", "write --policy cache_aware", "it belonged to cache_aware_zmq"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	j := newJudge(t)
+	for cut := 0; cut < len(text); cut += 5 {
+		for _, damaged := range []string{text[:cut], text[cut:], text[:cut] + "x" + text[cut:]} {
+			for _, partial := range []bool{false, true} {
+				o := migrate.Options{Partial: partial, Workers: migrate.Document{Name: "workers.toml", Data: []byte(firstWorkers)}}
+				j.result(t, migrate.MigrateFile(t.Context(), migrate.Document{Name: "c.yaml", Data: []byte(damaged)}, o), o)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("cut at %d", cut)
+		}
+	}
+}
