@@ -12,6 +12,7 @@ export GOWORK := off
 GO ?= go
 BENCH ?= .
 FUZZTIME ?= 30s
+RACE ?= ./...
 CHROMIUM ?= $(shell command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
@@ -49,8 +50,8 @@ test: ## run all tests
 test-examples: build ## run the routing tests of all examples
 	bin/shunt test --coverage --fail-under 70 examples/*/routing_test.yaml
 
-race: ## run all tests with the race detector (needs a C compiler)
-	$(GO) test -race ./...
+race: ## run all tests, or those of RACE, with the race detector (needs a C compiler)
+	$(GO) test -race $(RACE)
 
 lint: ## gofmt, go vet and staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }
