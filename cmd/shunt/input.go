@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -145,9 +144,6 @@ func reread(name string, limit int64) []byte {
 	return data
 }
 
-// errTooLarge is the failure of readBounded for a file beyond its bound.
-var errTooLarge = errors.New("too large")
-
 // readBounded reads a file of at most limit bytes.
 func readBounded(name string, limit int64) ([]byte, error) {
 	f, err := os.Open(name)
@@ -161,7 +157,7 @@ func readBounded(name string, limit int64) ([]byte, error) {
 func readUpTo(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = errTooLarge
+		err = fmt.Errorf("larger than %d bytes, the most that is read", limit)
 	}
 	return data, err
 }

@@ -364,6 +364,9 @@ func (m *migration) kindOf() {
 	for _, e := range m.engines {
 		count[e.role]++
 	}
+	if m.line.Has("prefill-selector") && count[plain] > 0 {
+		m.source("prefill-selector").find(diag.LegacyAdvice, "the selectors are those of prefill and decode engines, and the answers have plain ones", "check the roles under engines in the decisions file")
+	}
 	switch pairs := count[prefill] + count[decode]; {
 	case count[plain] > 0 && pairs > 0:
 		m.report.Findings.Add(diag.New(diag.LegacyNoEquivalent, diag.Pos{}, "",

@@ -248,3 +248,19 @@ func TestManyLeftOut(t *testing.T) {
 		t.Errorf("%s: %.900s", time.Since(start), report(t, r))
 	}
 }
+
+// TestSelectorsAndRoles: answers that are not what the selectors select are
+// doubted.
+func TestSelectorsAndRoles(t *testing.T) {
+	const doubt = "the answers have plain ones"
+	f := func(selectors, roles string, want bool) {
+		t.Helper()
+		o := migrate.Options{Roles: []migrate.RoleAnswer{}, Decisions: migrate.Document{Name: "d.yaml", Data: []byte("version: 1\nengines: [" + roles + "]\n")}}
+		if got := report(t, run(t, "--model-id m --service-discovery "+selectors, o)); strings.Contains(got, doubt) != want {
+			t.Error(got)
+		}
+	}
+	f("--prefill-selector a=p --decode-selector a=d", `{url: "http://a", role: plain}`, true)
+	f("--prefill-selector a=p --decode-selector a=d", `{url: "http://a", role: prefill, bootstrap_port: 1}, {url: "http://b", role: decode}`, false)
+	f("--selector a=p", `{url: "http://a", role: plain}`, false)
+}
