@@ -57,11 +57,21 @@ func (m *migration) bucketFile(ctx context.Context, in argv.Invocation) {
 		m.report.fields = append(m.report.fields, f.Pointer)
 	}
 	m.distribute(list)
+	for i := range file.Specs {
+		m.droppedPolicy(file.Specs[i].Policy)
+	}
 	if list.HasErrors() {
 		return
 	}
 	m.formatRules()
 	m.associate(file)
+}
+
+// droppedPolicy refuses a policy of a bucket that was dropped on purpose.
+func (m *migration) droppedPolicy(v *bucketfile.Value[string]) {
+	if v != nil && (v.Value == "fused_score" || v.Value == "score_policy") {
+		m.from(v.Origins)[0].find(diag.LegacyDropped, "the policy "+v.Value+" was dropped: "+fusion, noFusion)
+	}
 }
 
 // formatRules holds the format of the bucket file to the argument that names it:
@@ -309,8 +319,6 @@ func (m *migration) group(stage string, g *bucketfile.Group) group {
 	switch policy := out.policy.value; {
 	case policy == "power_of_n":
 		out.policy.value = "power_of_two"
-	case policy == "fused_score" || policy == "score_policy":
-		out.policy.from[0].find(diag.LegacyDropped, "the policy "+policy+" was dropped: "+fusion, noFusion)
 	case policy == "cache_aware" && stage == decode:
 		out.policy.from[0].find(diag.LegacyNoEquivalent, "cache_aware is not possible for decode engines, which compute no prefix", "write power_of_two, or remove the policy")
 	}

@@ -197,6 +197,7 @@ func TestPoliciesOfSpecs(t *testing.T) {
 		}
 	}
 	f("fused_score", "power_of_two", diag.LegacyDropped)
+	f("fused_score", "no_such", diag.LegacyDropped) // whatever else is wrong
 	f("score_policy", "power_of_two", diag.LegacyDropped)
 	f("sticky", "cache_aware", diag.LegacyNoEquivalent)
 }
