@@ -23,6 +23,9 @@ type slot struct {
 	low, high, context int64 // MaxInt64 is unbounded
 	engines            []int // nil is all
 	limited            bool
+	// ttft and tps are estimates, 0 for none.
+	ttft int64
+	tps  float64
 }
 
 // capacity is the longest input that the slot takes.
@@ -33,9 +36,12 @@ func (s *slot) takes(input, peak int64) bool {
 }
 
 // config writes the slots as a configuration of three plain engines.
-func config(slots []slot) string {
+func config(slots []slot) string { return configWith(slots, "") }
+
+// configWith is config with further fields of the model.
+func configWith(slots []slot, fields string) string {
 	var b strings.Builder
-	b.WriteString("version: 1\nmodels:\n- id: m\n  discovery: {static: {engines: [")
+	b.WriteString("version: 1\nmodels:\n- id: m\n" + fields + "  discovery: {static: {engines: [")
 	for i := range 3 {
 		fmt.Fprintf(&b, "{id: e%d, url: \"http://h%d\", role: plain}, ", i, i)
 	}
@@ -48,6 +54,12 @@ func config(slots []slot) string {
 		b.WriteString("}")
 		if s.context < math.MaxInt64 {
 			fmt.Fprintf(&b, ", max_context_tokens: %d", s.context)
+		}
+		if s.ttft > 0 {
+			fmt.Fprintf(&b, ", ttft_ms: %d", s.ttft)
+		}
+		if s.tps > 0 {
+			fmt.Fprintf(&b, ", tokens_per_second: %v", s.tps)
 		}
 		b.WriteString(", groups: {plain: {")
 		if s.engines != nil {

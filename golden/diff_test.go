@@ -78,7 +78,12 @@ func listsOf(t *testing.T, d *plan.Document) lists {
 
 func (l lists) at(t *testing.T, input, peak int64) (ids []string, served bool) {
 	t.Helper()
-	m, err := l.resolver.Resolve(input, peak)
+	return l.aimed(t, input, peak, routing.Targets{})
+}
+
+func (l lists) aimed(t *testing.T, input, peak int64, targets routing.Targets) (ids []string, served bool) {
+	t.Helper()
+	m, err := l.resolver.ResolveFor(input, peak, targets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,11 +170,85 @@ func TestDiffIsExact(t *testing.T) {
 	}
 }
 
+// TestDiffOfTargetsIsExact does the same with latency targets: every target at an
+// estimate, between two and beyond all, in every pair of modes.
+func TestDiffOfTargetsIsExact(t *testing.T) {
+	random := rand.New(rand.NewPCG(13, 13))
+	modes := []string{"disabled", "slo_first", "best_effort"}
+	mode := func() string {
+		return fmt.Sprintf("  ttft_slo: %s\n  tps_slo: %s\n", modes[random.IntN(3)], modes[random.IntN(3)])
+	}
+	estimate := func(slots []slot) []slot {
+		out := slices.Clone(slots)
+		for i := range out {
+			if random.IntN(2) == 0 {
+				out[i].ttft = random.Int64N(4)
+			}
+			if random.IntN(2) == 0 {
+				out[i].tps = float64(random.IntN(4)) / 2
+			}
+		}
+		return out
+	}
+	targeted, whole, unchanged := 0, 0, 0
+	for range 150 {
+		before := estimate(randomSlots(random))
+		after, was := before, mode()
+		is := was
+		switch random.IntN(4) {
+		case 0:
+			is = mode()
+		case 1:
+			after = mutate(random, before)
+		case 2:
+			after = estimate(before)
+		case 3:
+			after, is = estimate(mutate(random, before)), mode()
+		}
+		a, b := planOf(t, configWith(before, was)), planOf(t, configWith(after, is))
+		d := plandiff.Compare("old", a, "new", b)
+		renamed := renamesOf(d)
+		old, now := listsOf(t, a), listsOf(t, b)
+		for input := int64(1); input < longest+3; input += 2 {
+			for peak := input; peak < longest+3; peak += 3 {
+				for ttft := range uint64(5) {
+					for tps := range 8 {
+						targets := routing.Targets{TTFTMS: ttft, HasTTFT: ttft > 0, TPS: float64(tps) / 4, HasTPS: tps > 0}
+						route := aimedRoute(t, d, input, peak, targets)
+						compareAimed(t, route, renamed, old, now, input, peak, targets)
+						switch {
+						case route == nil && len(d.Routes) > 0:
+							unchanged++
+						case route != nil && (route.TTFT != nil || route.TPS != nil):
+							targeted++
+						case route != nil:
+							whole++
+						}
+					}
+				}
+			}
+		}
+		if t.Failed() {
+			var text strings.Builder
+			_ = d.WriteText(&text)
+			t.Fatalf("%s\n%s\n%s", configWith(before, was), configWith(after, is), text.String())
+		}
+	}
+	if targeted == 0 || whole == 0 || unchanged == 0 {
+		t.Errorf("%d with certain targets, %d with any, %d unchanged", targeted, whole, unchanged)
+	}
+}
+
 func compileSlots(t *testing.T, slots []slot) *plan.Document {
 	t.Helper()
-	r := compiler.Compile(t.Context(), compiler.Options{}, []source.Input{{Name: "c.yaml", Reader: strings.NewReader(config(slots))}})
+	return planOf(t, config(slots))
+}
+
+func planOf(t *testing.T, text string) *plan.Document {
+	t.Helper()
+	r := compiler.Compile(t.Context(), compiler.Options{}, []source.Input{{Name: "c.yaml", Reader: strings.NewReader(text)}})
 	if r.Plan == nil {
-		t.Fatalf("no plan:\n%s\n%s", r.Findings, config(slots))
+		t.Fatalf("no plan:\n%s\n%s", r.Findings, text)
 	}
 	return r.Plan
 }
@@ -177,11 +256,27 @@ func compileSlots(t *testing.T, slots []slot) *plan.Document {
 // oneRoute is the route that has an input and peak, nil if none has.
 func oneRoute(t *testing.T, d *plandiff.Diff, input, peak int64) (found *plandiff.Route) {
 	t.Helper()
+	return aimedRoute(t, d, input, peak, routing.Targets{})
+}
+
+// aimedRoute is the route that also has the latency targets.
+func aimedRoute(t *testing.T, d *plandiff.Diff, input, peak int64, targets routing.Targets) (found *plandiff.Route) {
+	t.Helper()
 	for i := range d.Routes {
 		r := &d.Routes[i]
 		in := input >= r.Input.From && (r.Input.To == nil || input <= *r.Input.To)
 		need := max(input, peak)
 		in = in && (r.Peak.From == nil || need >= *r.Peak.From) && (r.Peak.To == nil || need <= *r.Peak.To)
+		if x := r.TTFT; x != nil && !targets.HasTTFT {
+			in = in && x.None
+		} else if x != nil {
+			in = in && (x.From == nil || int64(targets.TTFTMS) >= *x.From) && (x.To == nil || int64(targets.TTFTMS) <= *x.To)
+		}
+		if x := r.TPS; x != nil && !targets.HasTPS {
+			in = in && x.None
+		} else if x != nil {
+			in = in && (x.Above == nil || targets.TPS > *x.Above) && (x.To == nil || targets.TPS <= *x.To)
+		}
 		if in && found != nil {
 			t.Errorf("input %d, peak %d is in two routes: %s; %s", input, peak, found, r)
 		}
@@ -194,8 +289,13 @@ func oneRoute(t *testing.T, d *plandiff.Diff, input, peak int64) (found *plandif
 
 func compareRoute(t *testing.T, route *plandiff.Route, renamed map[string]string, old, now lists, input, peak int64) {
 	t.Helper()
-	a, served := old.at(t, input, peak)
-	b, left := now.at(t, input, peak)
+	compareAimed(t, route, renamed, old, now, input, peak, routing.Targets{})
+}
+
+func compareAimed(t *testing.T, route *plandiff.Route, renamed map[string]string, old, now lists, input, peak int64, targets routing.Targets) {
+	t.Helper()
+	a, served := old.aimed(t, input, peak, targets)
+	b, left := now.aimed(t, input, peak, targets)
 	same := renamedAll(a, renamed)
 	var want plandiff.Effect
 	switch {
@@ -213,13 +313,18 @@ func compareRoute(t *testing.T, route *plandiff.Route, renamed map[string]string
 	}
 	if route == nil {
 		if want != "" {
-			t.Errorf("input %d, peak %d: no route, want %s: %v to %v", input, peak, want, a, b)
+			t.Errorf("input %d, peak %d, %+v: no route, want %s: %v to %v", input, peak, targets, want, a, b)
 		}
 		return
 	}
 	breaks := want == plandiff.Unserved || want == plandiff.Unroutable && served
+	if want != plandiff.First && want != plandiff.Fallback {
+		// One route is for all targets, whose lists are those without targets.
+		a, _ = old.at(t, input, peak)
+		b, _ = now.at(t, input, peak)
+	}
 	if route.Effect != want || !slices.Equal(route.Old.IDs, a) || !slices.Equal(route.New.IDs, b) || (route.Class == plandiff.Breaking) != breaks {
-		t.Errorf("input %d, peak %d: %s (%s, %s), want %s: %v to %v", input, peak, route, route.Class, route.Effect, want, a, b)
+		t.Errorf("input %d, peak %d, %+v: %s (%s, %s), want %s: %v to %v", input, peak, targets, route, route.Class, route.Effect, want, a, b)
 	}
 }
 

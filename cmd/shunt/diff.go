@@ -28,6 +28,10 @@ func diffCommand(s *streams) *cli.Command {
 			"   cosmetic   nothing about requests changes\n\n" +
 			"A bucket or engine that only has another name counts as the same one; bindings of sessions and keys belong\n" +
 			"to those names, and are lost. A request with an unknown peak counts as one whose peak is its input.\n\n" +
+			"With ttft_slo or tps_slo a latency target of a request reorders buckets by their estimates. Ranges that say\n" +
+			"nothing of targets hold for all; others name the targets for which the order changes. The text lists the\n" +
+			"first of those, --format json all; where a length has very many buckets, only orders without targets are\n" +
+			"compared, and the output says so.\n\n" +
 			"Exit status: 0 compared, whatever the difference; with --exit-code 2 if a difference is listed, which with\n" +
 			"--breaking-only means one that breaks. 1 findings in a configuration or plan, 3 the job could not be done.\n" +
 			"Wrong usage is 2 as well, with a message on standard error and nothing on standard output.",

@@ -17,6 +17,8 @@ type modelDiff struct {
 	before, after      *plan.Model
 	buckets            pairing
 	engines            pairing
+	// vague says that some orders with latency targets were not compared.
+	vague bool
 }
 
 func newModelDiff(c *comparison, i, j int) *modelDiff {
@@ -30,7 +32,7 @@ func newModelDiff(c *comparison, i, j int) *modelDiff {
 func (m *modelDiff) compare() {
 	old, now := newRoster(m.before), newRoster(m.after)
 	routes := len(m.diff.Routes)
-	m.routes()
+	m.vague = m.routes()
 	moved := len(m.diff.Routes) > routes
 	m.settings()
 	m.engineChanges()
@@ -78,8 +80,12 @@ func (m *modelDiff) settings() {
 	start := len(m.diff.Changes)
 	m.fields(context{model: m.id}, "", at(m.oldIndex), at(m.newIndex), before, after)
 	for i := start; i < len(m.diff.Changes); i++ {
-		if c := &m.diff.Changes[i]; rejects && strings.HasPrefix(c.Field, "sampling.") {
+		c := &m.diff.Changes[i]
+		switch {
+		case rejects && strings.HasPrefix(c.Field, "sampling."):
 			c.Class, c.Note = Breaking, "requests with other values of their own are answered with status 400"
+		case m.vague && (c.Field == "slo" || strings.HasPrefix(c.Field, "slo.")):
+			c.Note = vagueNote
 		}
 	}
 }
@@ -161,15 +167,17 @@ func (m *modelDiff) bounds(before, after *plan.Bucket, oldAt, newAt string, move
 		c.OldDefault = d.old != nil && m.old.isDefault(oldAt+"/"+d.path)
 		c.NewDefault = d.new != nil && m.new.isDefault(newAt+"/"+d.path)
 		estimate := d.path == "ttft_ms" || d.path == "tokens_per_second"
-		switch {
-		case estimate && (m.before.SLO != nil || m.after.SLO != nil):
-			c.Class, c.Note = Behaviour, "requests with a latency target may try buckets in another order"
-		case !estimate && moved:
+		switch targets := m.before.SLO != nil || m.after.SLO != nil; {
+		case estimate && targets && m.vague:
+			c.Class, c.Note = Behaviour, vagueNote
+		case moved && (targets || !estimate):
 			c.Class = Behaviour
 		}
 		m.add(c, after.ID)
 	}
 }
+
+const vagueNote = "requests with a latency target may try buckets in another order"
 
 // group compares the policies and selectors of two groups. What selectors do to
 // engines is compared elsewhere.

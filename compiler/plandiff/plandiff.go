@@ -81,6 +81,13 @@ type Route struct {
 	Peak   Peak    `json:"peak"`
 	Old    Buckets `json:"old"`
 	New    Buckets `json:"new"`
+	// TTFT and TPS are the latency targets of the requests, absent for whatever
+	// target, also none.
+	TTFT *TTFTTargets `json:"ttft_target_ms,omitempty"`
+	TPS  *TPSTargets  `json:"tps_target,omitempty"`
+	// TargetsVary says that the orders are those without latency targets, and that
+	// the others were too many to compare.
+	TargetsVary bool `json:"targets_vary,omitempty"`
 	// Varies says that later candidates also differ within the rectangle; Old
 	// and New are those of its lowest peak. Only models with many buckets for
 	// one length have such.

@@ -30,6 +30,9 @@ func digestOf(m *plan.Model) string {
 	var b strings.Builder
 	for i := range m.Buckets {
 		k := &m.Buckets[i]
+		if k.TTFTMS != nil {
+			fmt.Fprint(&b, *k.TTFTMS)
+		}
 		fmt.Fprint(&b, k.ID, k.Capacity(), k.Groups.Plain.WorkerIDs, k.Groups.Plain.Policy.Type)
 	}
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(b.String()+fmt.Sprint(m.Engines()))))
@@ -121,6 +124,59 @@ func TestMarkdownFits(t *testing.T) {
 	if strings.Contains(text, "@team") || strings.Contains(text, "<b>@") || strings.Contains(text, "b00000|") {
 		t.Error("a name is not escaped")
 	}
+}
+
+// aim gives a plan of one model a mode and its buckets estimates.
+func aim(d *plan.Document, estimate func(i int) int64) *plan.Document {
+	m := &d.Body.Models[0]
+	m.SLO = &plan.SLO{TTFT: plan.SLOFirst, TPS: plan.SLODisabled}
+	for i := range m.Buckets {
+		m.Buckets[i].TTFTMS = new(estimate(i))
+	}
+	d.Digest = digestOf(m)
+	return d
+}
+
+// TestTargetsOfManyBuckets has more candidates for a length than are sorted for
+// every target, which the difference says.
+func TestTargetsOfManyBuckets(t *testing.T) {
+	f := func(n int, nested, shorter bool, routes, vary int, note bool) {
+		t.Helper()
+		before, after := ranges(n, nested), ranges(n, nested)
+		if shorter {
+			*after[n/2].Max--
+		}
+		a := aim(seal(t, fleetOf(100), before), func(i int) int64 { return int64(i + 1) })
+		b := aim(seal(t, fleetOf(100), after), func(i int) int64 {
+			if i == n-1 {
+				return 1
+			}
+			return int64(i + 1)
+		})
+		d := plandiff.Compare("a", a, "b", b)
+		if got := len(d.Routes); got < routes || got > 10_000 {
+			t.Fatalf("%d buckets: %d routes, want %d or more", n, got, routes)
+		}
+		for i := range d.Routes {
+			if strings.Contains(d.Routes[i].String(), "without latency targets: ") && d.Routes[i].TargetsVary {
+				vary--
+			}
+		}
+		if vary != 0 {
+			t.Errorf("%d buckets: %d routes of requests without targets are missing", n, vary)
+		}
+		var text strings.Builder
+		if err := d.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text.String(), "; requests with a latency target may try buckets in another order") != note {
+			t.Errorf("%d buckets:\n%s", n, &text)
+		}
+	}
+	f(100, true, false, 100, 0, true) // lengths of few buckets are exact
+	f(2000, true, true, 900, 1, true)
+	f(2000, false, true, 1, 0, false)
+	f(3, true, false, 3, 0, false)
 }
 
 // BenchmarkCompare changes one bound, or the order of all buckets, of a plan of

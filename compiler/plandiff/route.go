@@ -20,6 +20,9 @@ type candidate struct {
 	ident   int   // equal for the two sides of one bucket
 	context int64 // the largest peak
 	serves  bool
+	// What the bucket is expected to deliver, 0 if unknown.
+	ttft int64
+	tps  float64
 }
 
 // router compares the tables of two models.
@@ -38,6 +41,13 @@ type router struct {
 	// wider are the buckets with another context than before, by the lesser one.
 	wider []widening
 	both  []pair // scratch
+	// oldModes and newModes are what targets do, budget what may still be sorted for
+	// them. Vague says that some orders with targets were not compared.
+	oldModes, newModes plan.SLO
+	budget             int
+	vague              bool
+	// reorders marks the old buckets for which targets may mean something else.
+	reorders []bool
 	// open are the routes of the segment before, which the next may continue.
 	open []*rectangle
 }
@@ -59,11 +69,16 @@ type rectangle struct {
 	effect              Effect
 	class               Class
 	varies              bool
+	box                 box
+	// long says that there are more candidates than a route is split for, vague
+	// that targets were not looked at although they may matter.
+	long, vague bool
 }
 
-// routes lists the requests that are offered to other buckets.
-func (m *modelDiff) routes() {
-	r := &router{modelDiff: m}
+// routes lists the requests that are offered to other buckets, and reports whether
+// some orders with latency targets were too many to compare.
+func (m *modelDiff) routes() (vague bool) {
+	r := &router{modelDiff: m, oldModes: modes(m.before), newModes: modes(m.after), budget: maxSorted}
 	r.prepare()
 	first := len(m.diff.Routes)
 	a, b := m.before.Breakpoints, m.after.Breakpoints
@@ -89,8 +104,9 @@ func (m *modelDiff) routes() {
 	}
 	r.flush()
 	slices.SortStableFunc(m.diff.Routes[first:], func(a, b Route) int {
-		return cmp.Or(cmp.Compare(a.Input.From, b.Input.From), cmp.Compare(lowest(a.Peak), lowest(b.Peak)))
+		return cmp.Or(cmp.Compare(a.Input.From, b.Input.From), cmp.Compare(lowest(a.Peak), lowest(b.Peak)), a.compareTargets(&b))
 	})
+	return r.vague
 }
 
 func lowest(p Peak) int64 {
@@ -105,20 +121,21 @@ func (r *router) prepare() {
 	r.old, r.new = make([]candidate, len(r.before.Buckets)), make([]candidate, len(r.after.Buckets))
 	for i := range r.old {
 		b := &r.before.Buckets[i]
-		r.old[i] = candidate{i, contextOf(b), old.serves(b)}
+		r.old[i] = newCandidate(i, b, old.serves(b))
 	}
 	for j := range r.new {
 		b := &r.after.Buckets[j]
-		r.new[j] = candidate{len(r.old) + j, contextOf(b), now.serves(b)}
+		r.new[j] = newCandidate(len(r.old)+j, b, now.serves(b))
 		if i := r.buckets.back[j]; i >= 0 {
 			r.new[j].ident = i
 		}
 	}
 	r.partner, r.ahead = make([]int, len(r.old)), make([]int, len(r.old))
+	r.markReordered()
 	for i := len(r.old) - 1; i >= 0; i-- {
 		j := r.buckets.partner[i]
 		// A bucket that stopped serving has to be looked at, too.
-		if j >= 0 && (r.old[i].context != r.new[j].context || r.old[i].serves && !r.new[j].serves) {
+		if j >= 0 && (r.old[i].context != r.new[j].context || r.old[i].serves && !r.new[j].serves || r.reordered(&r.old[i])) {
 			j = -1
 		}
 		r.partner[i], r.ahead[i] = j, 1
@@ -136,6 +153,38 @@ func (r *router) prepare() {
 	slices.SortFunc(r.wider, func(a, b widening) int { return cmp.Compare(a.low, b.low) })
 }
 
+func newCandidate(ident int, b *plan.Bucket, serves bool) candidate {
+	c := candidate{ident: ident, context: contextOf(b), serves: serves}
+	if b.TTFTMS != nil {
+		c.ttft = *b.TTFTMS
+	}
+	if b.TokensPerSecond != nil {
+		c.tps = *b.TokensPerSecond
+	}
+	return c
+}
+
+// markReordered finds the buckets for which targets may mean something else. None
+// at all is the usual case, and is nil.
+func (r *router) markReordered() {
+	for i, j := range r.buckets.partner {
+		if j < 0 {
+			continue
+		}
+		a, b := &r.old[i], &r.new[j]
+		ttft := r.oldModes.TTFT != r.newModes.TTFT || a.ttft != b.ttft && r.oldModes.TTFT != plan.SLODisabled
+		tps := r.oldModes.TPS != r.newModes.TPS || a.tps != b.tps && r.oldModes.TPS != plan.SLODisabled
+		if ttft && (a.ttft > 0 || b.ttft > 0) || tps && (a.tps > 0 || b.tps > 0) {
+			if r.reorders == nil {
+				r.reorders = make([]bool, len(r.old))
+			}
+			r.reorders[i] = true
+		}
+	}
+}
+
+func (r *router) reordered(old *candidate) bool { return r.reorders != nil && r.reorders[old.ident] }
+
 func contextOf(b *plan.Bucket) int64 {
 	if b.MaxContextTokens == nil {
 		return unlimited
@@ -150,8 +199,16 @@ func (r *router) segment(from, to int64, before, after []plan.Run) {
 		return
 	}
 	a, b := expand(r.old, before), expand(r.new, after)
+	spans := r.spans(a, b)
+	if r.anew(a) {
+		if len(a)+len(b) > longList {
+			r.vague = true
+		} else {
+			spans = []span{{0, max(widest(a), widest(b))}}
+		}
+	}
 	var found []*rectangle
-	for _, s := range r.spans(a, b) {
+	for _, s := range spans {
 		found = append(found, r.rectangles(from, to, s, a, b)...)
 	}
 	// A rectangle that continues one of the segment before is the same route.
@@ -165,6 +222,16 @@ func (r *router) segment(from, to int64, before, after []plan.Run) {
 	}
 	r.flush()
 	r.open = found
+}
+
+// anew reports whether targets may reorder old candidates otherwise than before.
+func (r *router) anew(list []candidate) bool {
+	for i := range list {
+		if r.reordered(&list[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // equal reports whether two lists of runs are the same buckets with the same
@@ -327,13 +394,14 @@ func (r *router) rectangles(from, to int64, s span, a, b []candidate) []*rectang
 		}
 		f := &rectangle{from: from, to: to, low: low, high: high, old: above(a, low), new: above(b, low)}
 		low = high
+		f.long = long
 		f.varies = long && (endsWithin(f.old, high) || endsWithin(f.new, high))
 		f.judge()
-		if n := len(out); n > 0 && out[n-1].high == f.low && out[n-1].alike(f) {
-			out[n-1].high = f.high
-			continue
-		}
-		if f.effect != "" {
+		for _, f := range r.aimed(f) {
+			if i := slices.IndexFunc(out, func(o *rectangle) bool { return o.high == f.low && o.alike(f) }); i >= 0 {
+				out[i].high = f.high
+				continue
+			}
 			out = append(out, f)
 		}
 	}
@@ -400,14 +468,14 @@ func sameBuckets(a, b []candidate) bool {
 
 // alike reports whether two rectangles say the same of their requests.
 func (f *rectangle) alike(g *rectangle) bool {
-	return f.effect == g.effect && f.class == g.class && f.varies == g.varies && sameBuckets(f.old, g.old) && sameBuckets(f.new, g.new)
+	return f.effect == g.effect && f.class == g.class && f.varies == g.varies && f.vague == g.vague && f.box == g.box && sameBuckets(f.old, g.old) && sameBuckets(f.new, g.new)
 }
 
 // flush makes routes of the open rectangles.
 func (r *router) flush() {
 	for _, f := range r.open {
 		route := Route{
-			Class: f.class, Effect: f.effect, Model: r.id, Varies: f.varies,
+			Class: f.class, Effect: f.effect, Model: r.id, Varies: f.varies, TargetsVary: f.vague,
 			Input: Range{From: f.from}, Peak: Peak{Unknown: f.low == 0},
 			Old: r.named(f.old, false), New: r.named(f.new, true),
 		}
@@ -420,6 +488,7 @@ func (r *router) flush() {
 		if f.high != unlimited {
 			route.Peak.To = &f.high
 		}
+		f.box.put(&route)
 		r.diff.Routes = append(r.diff.Routes, route)
 	}
 	r.open = nil

@@ -53,14 +53,28 @@ func (s *section) title() string {
 	return "model " + clean(s.model)
 }
 
+// shownTargets bounds the routes of certain latency targets that a section has.
+const shownTargets = 8
+
 // lines are the differences of a section, the worst class first.
 func (s *section) lines() []line {
 	var out []line
 	for _, class := range [...]Class{Breaking, Behaviour, Cosmetic} {
+		targets := 0
 		for i := range s.routes {
-			if s.routes[i].Class == class {
-				out = append(out, line{class, clean(s.routes[i].String())})
+			r := &s.routes[i]
+			if r.Class != class {
+				continue
 			}
+			if r.TTFT != nil || r.TPS != nil {
+				if targets++; targets > shownTargets {
+					continue
+				}
+			}
+			out = append(out, line{class, clean(r.String())})
+		}
+		if targets > shownTargets {
+			out = append(out, line{class, fmt.Sprintf("more ranges of latency targets: %d, see --format json", targets-shownTargets)})
 		}
 		for i := range s.changes {
 			if s.changes[i].Class == class {
@@ -100,7 +114,14 @@ func (d *Diff) summary() string {
 
 // String is the route in one clause.
 func (r *Route) String() string {
-	where := fmt.Sprintf("input %s, peak %s: ", r.Input, r.Peak)
+	where := fmt.Sprintf("input %s, peak %s", r.Input, r.Peak)
+	if t := r.Targets(); t != "" {
+		where += ", " + t
+	}
+	if r.TargetsVary {
+		where += ", without latency targets"
+	}
+	where += ": "
 	switch r.Effect {
 	case Unroutable:
 		return where + "no bucket any more, was " + r.Old.String()

@@ -102,8 +102,12 @@ func newDiffList(d *plandiff.Diff, class plandiff.Class, meaning string) diffLis
 		if r := &d.Routes[i]; r.Class == class && len(l.Routes) == shownRoutes {
 			l.Left++
 		} else if r.Class == class {
+			peak := r.Peak.String()
+			if t := r.Targets(); t != "" {
+				peak += ", " + t
+			}
 			l.Routes = append(l.Routes, routeView{
-				Model: r.Model, Effect: effect(r.Effect), Input: r.Input.String(), Peak: r.Peak.String(),
+				Model: r.Model, Effect: effect(r.Effect), Input: r.Input.String(), Peak: peak,
 				OldOrder: newOrder(r.Old), NewOrder: newOrder(r.New),
 			})
 		}
