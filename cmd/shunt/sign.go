@@ -119,6 +119,7 @@ func signKey(c *cli.Context, s *streams) (*plan.SignKey, error) {
 // does not fit the new plan, so that a reader that verifies refuses it.
 func writePlan(name string, data []byte, key *plan.SignKey, warn io.Writer) error {
 	sidecar := name + plan.SignatureSuffix
+	defer lockFolder(name)()
 	if key == nil {
 		if err := writeFile(name, data); err != nil {
 			return err

@@ -31,30 +31,54 @@ func (h *hermeticFS) Open(name string) (fs.File, error) {
 	if i := slices.IndexFunc(h.memory, func(f namedText) bool { return f.Path == name }); i >= 0 {
 		return h.record(name, h.memory[i].Data), nil
 	}
-	f, err := h.root.Open(name)
+	// Looked at before it is opened, since a pipe would block.
+	info, err := fs.Stat(h.root, name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		return f, nil
+	if !info.IsDir() && !visible(name, info.Mode()) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errNotCUE}
 	}
-	defer f.Close()
-	switch {
-	case err != nil:
-	case path.Ext(name) != ".cue" || !info.Mode().IsRegular():
-		err = errNotCUE
-	default:
-		var data []byte
-		data, err = io.ReadAll(io.LimitReader(f, MaxCUEBytes+1))
-		if err == nil && len(data) > MaxCUEBytes {
-			err = errTooLarge
-		}
-		if err == nil {
-			return h.record(name, data), nil
-		}
+	f, err := h.root.Open(name)
+	if err != nil || info.IsDir() {
+		return f, err
 	}
-	return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	defer f.Close() // nothing was written
+	data, err := io.ReadAll(io.LimitReader(f, MaxCUEBytes+1))
+	if err == nil && len(data) > MaxCUEBytes {
+		err = errTooLarge
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return h.record(name, data), nil
+}
+
+// ReadDir lists a folder without the files that a program cannot see: the loader
+// opens all that it finds there, and a compiled plan often stands beside its
+// configuration.
+func (h *hermeticFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(h.root, name)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		mode := e.Type()
+		if mode&fs.ModeSymlink != 0 {
+			info, err := fs.Stat(h.root, path.Join(name, e.Name()))
+			if err != nil {
+				// One that leads nowhere is a mistake only where it could be meant.
+				return path.Ext(e.Name()) != ".cue" && path.Ext(e.Name()) != ""
+			}
+			mode = info.Mode()
+		}
+		return !mode.IsDir() && !visible(e.Name(), mode)
+	}), nil
+}
+
+// visible reports whether a file is one that a program may read.
+func visible(name string, mode fs.FileMode) bool {
+	return path.Ext(name) == ".cue" && mode.IsRegular()
 }
 
 func (h *hermeticFS) record(name string, data []byte) fs.File {

@@ -47,6 +47,22 @@ func TestProgramsAreEvaluated(t *testing.T) {
 	}
 }
 
+// TestProgramsAmongOtherFiles has what is no CUE beside the packages of a
+// program, such as a plan.
+func TestProgramsAmongOtherFiles(t *testing.T) {
+	tree, l, _ := evaluate(t, "a.cue", map[string]string{
+		"cue.mod/module.cue": "module: \"example.com/m@v0\"\nlanguage: version: \"v0.17.0\"\n",
+		"defs/defs.cue":      "package defs\nbase: 40\n", "defs/README.md": "x", "defs/x.json": "{}",
+		"a.cue": "package conf\nimport \"example.com/m/defs\"\na: defs.base\n", "plan.json": "{}", "b.yaml": "a: [",
+	})
+	if tree == nil {
+		t.Fatal(l)
+	}
+	if got := string(tree.JSON()); got != `{"a":40}` {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestProgramsOfSeveralFiles(t *testing.T) {
 	files := map[string]string{
 		"cue.mod/module.cue": "module: \"example.com/m@v0\"\nlanguage: version: \"v0.17.0\"\n",
