@@ -162,6 +162,57 @@ func TestCoverage(t *testing.T) {
 	f(`{"input_tokens": 1}, "world": {"engines": [{"id": "a", "inflight": 2}]}`, 100, "")
 }
 
+// TestCoverageOfTheStore: what follows from a store that is down counts where it
+// can be down, and in the way that is configured.
+func TestCoverageOfTheStore(t *testing.T) {
+	f := func(kind plan.PolicyType, store *plan.AffinityState, want string) {
+		t.Helper()
+		b := body()
+		b.Models[0].Buckets[0].Groups.Plain.Policy = plan.Policy{Type: kind}
+		switch kind {
+		case plan.SessionAware:
+			b.Models[0].Buckets[0].Groups.Plain.Policy.SessionAware = &plan.SessionAwareTuning{Fallback: plan.FallbackPolicy{Type: plan.RoundRobin}}
+		case plan.Sticky:
+			b.Models[0].Buckets[0].Groups.Plain.Policy.Sticky = &plan.StickyTuning{Fallback: plan.FallbackPolicy{Type: plan.RoundRobin}}
+		}
+		b.State.Affinity = store
+		reached := NewCoverage(b)
+		file, err := Decode([]byte(`{"tests": [{"name": "t", "steps": [
+			{"request": {"input_tokens": 1, "session_key": "s", "routing_key": "k"}, "change": {"bindings_unavailable": true}},
+			{"change": {"bindings_unavailable": false, "bindings": [{"session_key": "s", "engine": "a"}, {"routing_key": "k", "engine": "a"}]}},
+			{"change": {"engines": [{"id": "a", "healthy": false}]}, "expect": {"plain": "b"}},
+			{"request": {"input_tokens": 1}},
+			{"expect": {"plain": "b"}}]}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := Check(file, b); len(p) > 0 {
+			t.Fatalf("%+v", p)
+		}
+		// The last step has the request of the one before, which has no key.
+		got, err := Run(t.Context(), file, b, func(string) bool { return true }, reached)
+		if err != nil || len(got) != 1 || !got[0].Passed() || !strings.Contains(got[0].Steps[4].Outcome, "(no_") {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		var outcomes []string
+		for n, i := range reached.items {
+			if i.Kind == KindReason && reached.reached[n] {
+				outcomes = append(outcomes, i.What)
+			}
+		}
+		if got := strings.Join(outcomes, " "); got != want {
+			t.Errorf("%s: reached %s, want %s", kind, got, want)
+		}
+	}
+	redis := func(on plan.OnFailure) *plan.AffinityState {
+		return &plan.AffinityState{Redis: &plan.RedisAffinity{OnFailure: on}}
+	}
+	f(plan.SessionAware, nil, "session_primary assigned no_session")
+	f(plan.SessionAware, redis(plan.FailReject), "session_primary assigned no_session state_unavailable")
+	f(plan.Sticky, &plan.AffinityState{Memory: new(plan.MemoryAffinity)}, "sticky_hit remap no_routing_key")
+	f(plan.Sticky, redis("fallback"), "sticky_hit remap no_routing_key affinity_unavailable")
+}
+
 // TestDecodeReadsBothForms: a number or a list, a name or a list.
 func TestDecodeReadsBothForms(t *testing.T) {
 	f := func(data string, want Lengths) {
