@@ -27,7 +27,7 @@ func (s *services) ask(m *plan.Model) *tokenizer {
 	client := askClient(e.MaxInflight)
 	return &tokenizer{client: client, engines: ask.New(ask.Options{
 		Next: turns(s.fleet, m.ID), Client: client, VLLM: m.RunsVLLM(), Timeout: ms(e.TimeoutMS),
-		MaxInflight: int(e.MaxInflight), MaxBody: int(e.MaxBodyBytes),
+		MaxInflight: int(e.MaxInflight), MaxBody: int(e.MaxBodyBytes), Reading: s.tokens,
 	})}
 }
 

@@ -69,7 +69,11 @@ func (d *draft) served(m *plan.Model) *server.Model {
 		out.SessionHeader, out.RoutingKeyHeader = a.SessionID, a.RoutingKey
 	}
 	if t := d.models[m.ID].tokenizer; t != nil {
-		out.Tokenizer = &prepare.Tokenizer{Model: t.model, Engines: t.engines, Limit: d.s.tokens, Forward: m.Tokenizer.ForwardInputIDs}
+		model := t.model
+		if model != nil && m.RunsVLLM() {
+			model = model.DropInputIDs()
+		}
+		out.Tokenizer = &prepare.Tokenizer{Model: model, Engines: t.engines, Limit: d.s.tokens, Forward: m.Tokenizer.ForwardInputIDs}
 	}
 	return out
 }

@@ -38,8 +38,8 @@ func NewTokenLimit(slots int, bytes int64) *TokenLimit {
 // errBusy is why a prompt was not tokenized beyond the limit.
 var errBusy = errors.New("too much is being tokenized")
 
-// enter waits for a slot. What exceeds the bytes does not wait.
-func (l *TokenLimit) enter(ctx context.Context, size int64) error {
+// Enter waits for a slot until the context ends. What exceeds the bytes does not wait.
+func (l *TokenLimit) Enter(ctx context.Context, size int64) error {
 	if l.bytes.Add(size) > l.max {
 		l.bytes.Add(-size)
 		return errBusy
@@ -53,7 +53,8 @@ func (l *TokenLimit) enter(ctx context.Context, size int64) error {
 	}
 }
 
-func (l *TokenLimit) leave(size int64) {
+// Leave gives the slot back.
+func (l *TokenLimit) Leave(size int64) {
 	<-l.slots
 	l.bytes.Add(-size)
 }
@@ -131,10 +132,10 @@ func (t *Tokenizer) encode(ctx context.Context, r *Request) ([]uint32, tokens.So
 		return t.Engines.Encode(ctx, nil, r.body, r.Authorization)
 	}
 	size := int64(len(r.body))
-	if err := t.Limit.enter(ctx, size); err != nil {
+	if err := t.Limit.Enter(ctx, size); err != nil {
 		return nil, tokens.Source{}, err
 	}
-	defer t.Limit.leave(size)
+	defer t.Limit.Leave(size)
 	return t.Model.Encode(ctx, nil, r.body)
 }
 

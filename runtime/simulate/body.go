@@ -92,6 +92,9 @@ func tokenize(ctx context.Context, m *plan.Model, r *prepare.Request) (prepare.T
 	if err != nil {
 		return prepare.Tokens{}, fmt.Errorf("tokenizer of model %q: %w", m.ID, err)
 	}
+	if m.RunsVLLM() {
+		model = model.DropInputIDs()
+	}
 	t := prepare.Tokenizer{Model: model, Limit: prepare.NewTokenLimit(1, 0), Forward: m.Tokenizer.ForwardInputIDs}
 	return t.Tokenize(ctx, r)
 }

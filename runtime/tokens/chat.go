@@ -43,6 +43,9 @@ func (l idList) given() bool { return l.present }
 // if they are one list.
 func (c *Chat) InputIDs() ([]uint32, bool) { return c.inputIDs.ids, c.inputIDs.valid }
 
+// DropInputIDs forgets the ids that the client sent, for engines that pass over them.
+func (c *Chat) DropInputIDs() { c.inputIDs = idList{} }
+
 // ReadChat reads a request body. Members that do not bear on the prompt are
 // passed over. The error wraps ErrBody.
 func ReadChat(body string) (*Chat, error) {

@@ -25,6 +25,9 @@ type Options struct {
 	// MaxSteps bounds a rendering; 0 stands for the default of the template
 	// package, about a second.
 	MaxSteps int
+	// DropInputIDs says that the engines pass over ids that clients send, so that
+	// the messages alone decide the prompt.
+	DropInputIDs bool
 }
 
 const defaultMaxBytes = 8 << 20
@@ -74,6 +77,14 @@ func (s Source) Exact() bool { return s.Trust == Exact }
 // TemplateError tells why the model has no usable chat template, or nil.
 func (m *Model) TemplateError() error { return m.refused }
 
+// DropInputIDs returns the same model for engines that pass over ids that clients
+// send. What is large is shared.
+func (m *Model) DropInputIDs() *Model {
+	n := *m
+	n.options.DropInputIDs = true
+	return &n
+}
+
 // Tokenizer gives access to the tokenizer, for plain prompts.
 func (m *Model) Tokenizer() *bpe.Tokenizer { return m.tokenizer }
 
@@ -94,6 +105,9 @@ func (m *Model) Encode(ctx context.Context, dst []uint32, body []byte) ([]uint32
 	chat, err := ReadChat(string(body))
 	if err != nil {
 		return dst, Source{}, err
+	}
+	if m.options.DropInputIDs {
+		chat.DropInputIDs()
 	}
 	forwarding := chat.Forwarding(m.refused == nil)
 	if chat.inputIDs.valid {

@@ -132,6 +132,8 @@ func TestEncode(t *testing.T) {
 	f(`{"messages":[{"content":"\ud800"}]}`, "chat request cannot be read: JSON at byte 31: half of a surrogate pair")
 	f(`{"add_generation_prompt":1}`, `chat request cannot be read: "add_generation_prompt" has a wrong type`)
 	f(`[]`, "chat request cannot be read: JSON at byte 0: want an object, found an array")
+	m = m.DropInputIDs()
+	f(`{"messages":[{"role":"user","content":"a"}],"input_ids":[104,105]}`, "exact forwarded <s>[user:a]>")
 }
 
 func TestForwarding(t *testing.T) {

@@ -27,8 +27,18 @@ type Options struct {
 	// MaxInflight bounds the questions at a time; others wait for their turn within
 	// the timeout. 0 is 32.
 	MaxInflight int
-	// MaxBody is the largest body that is asked about, in bytes; 0 is 1 MiB.
+	// MaxBody is the largest body that is read and asked about, in bytes; 0 is 1 MiB.
 	MaxBody int
+	// Reading bounds the bodies being read, each of which takes many times its size;
+	// nil is no bound.
+	Reading Limiter
+}
+
+// Limiter admits work on bodies of a size in bytes.
+type Limiter interface {
+	// Enter waits for its turn until the context ends. Leave follows unless it fails.
+	Enter(ctx context.Context, size int64) error
+	Leave(size int64)
 }
 
 // Client asks the engines of one model.
@@ -82,19 +92,23 @@ func (e *Error) Unwrap() error { return e.Err }
 // chat request makes to dst, and without ids the source is an estimate that says
 // why, by an *Error. The question carries the client's authorization, if any.
 func (c *Client) Encode(ctx context.Context, dst []uint32, body []byte, authorization string) ([]uint32, tokens.Source, error) {
-	chat, err := tokens.ReadChat(string(body))
-	if err != nil {
-		return dst, tokens.Source{}, err
+	short, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	from, forwarding := len(dst), tokens.TokenizeFailed
+	q, err := c.read(short, body)
+	if err == nil {
+		if forwarding = q.forwarding; q.given != nil {
+			return append(dst, q.given...), tokens.Source{Trust: tokens.Exact, Tokens: int64(len(q.given)), Forwarding: forwarding}, nil
+		}
+		if err = q.err; err == nil {
+			dst, err = c.ids(short, dst, q.text, authorization)
+		}
 	}
-	forwarding := chat.Forwarding(true)
-	if ids, ok := chat.InputIDs(); ok {
-		return append(dst, ids...), tokens.Source{Trust: tokens.Exact, Tokens: int64(len(ids)), Forwarding: forwarding}, nil
-	}
-	from := len(dst)
-	dst, err = c.ids(ctx, dst, body, authorization)
 	switch {
 	case ctx.Err() != nil:
 		return dst[:from], tokens.Source{}, ctx.Err()
+	case errors.Is(err, tokens.ErrBody):
+		return dst[:from], tokens.Source{}, err
 	case err != nil:
 		if forwarding == tokens.Forwarded {
 			forwarding = tokens.TokenizeFailed
@@ -108,20 +122,48 @@ func (c *Client) Encode(ctx context.Context, dst []uint32, body []byte, authoriz
 	return dst, source, nil
 }
 
+// question is what a body asks.
+type question struct {
+	forwarding tokens.Forwarding
+	given      []uint32 // the client's own ids, which nobody is asked about
+	text       []byte
+	err        error // why there is no text
+}
+
+// read makes the question of a body. One that is too large is not looked at.
+func (c *Client) read(ctx context.Context, body []byte) (question, error) {
+	if len(body) > c.o.MaxBody {
+		return question{}, &Error{TooLarge, fmt.Errorf("a body of %d bytes, at most %d are asked about", len(body), c.o.MaxBody)}
+	}
+	if l := c.o.Reading; l != nil {
+		size := int64(len(body))
+		if err := l.Enter(ctx, size); err != nil {
+			return question{}, &Error{Overloaded, err}
+		}
+		defer l.Leave(size)
+	}
+	chat, err := tokens.ReadChat(string(body))
+	if err != nil {
+		return question{}, err
+	}
+	if c.o.VLLM {
+		chat.DropInputIDs()
+	}
+	q := question{forwarding: chat.Forwarding(true)}
+	if ids, ok := chat.InputIDs(); ok {
+		q.given = ids
+		return q, nil
+	}
+	q.text, q.err = ask(body, c.o.VLLM)
+	return q, nil
+}
+
 // attempts is how many engines are asked about one request.
 const attempts = 2
 
-// ids asks one engine, and another one if it could not be reached.
-func (c *Client) ids(ctx context.Context, dst []uint32, body []byte, authorization string) ([]uint32, error) {
-	if len(body) > c.o.MaxBody {
-		return dst, &Error{TooLarge, fmt.Errorf("a body of %d bytes, at most %d are asked about", len(body), c.o.MaxBody)}
-	}
-	question, err := ask(body, c.o.VLLM)
-	if err != nil {
-		return dst, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
+// ids asks one engine, and another one if it could not be reached, until the
+// context ends.
+func (c *Client) ids(ctx context.Context, dst []uint32, question []byte, authorization string) ([]uint32, error) {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"shunt/runtime/prepare"
 	"shunt/runtime/tokens"
 	"shunt/runtime/tokens/ask"
 )
@@ -94,10 +95,11 @@ func TestShapes(t *testing.T) {
 		}
 		if asked := e.asked.Load() > before; asked != (question != "") {
 			t.Errorf("%s: asked %t", members, asked)
-		} else if asked && e.question.Load() != `{"model":"m","messages":[{"role":"user","content":"hi"}]`+question+`}` {
+		} else if asked && e.question.Load() != `{"model":"m","messages":[{"role":"user","content":"hi"}]`+strings.TrimSpace(question)+`}` {
 			t.Errorf("%s: asked %s", members, e.question.Load())
 		}
 	}
+	const none = " " // the question has none of the members
 	const tools = `,"tools":[{"type":"function","function":{"name":"f" }}]`
 	f(false, tools, tools, tokens.Rendered, "")
 	f(true, tools, tools, tokens.Rendered, "")
@@ -107,6 +109,9 @@ func TestShapes(t *testing.T) {
 	f(true, `,"reasoning_effort":null,"chat_template_kwargs":{"a": 1}`, `,"chat_template_kwargs":{"a": 1}`, tokens.Rendered, "")
 	f(false, `,"input_ids":[1,2,3]`, "", tokens.Exact, "")
 	f(false, `,"input_ids":[[1],[2]]`, "", tokens.Estimated, ask.Unsupported)
+	// vLLM passes over them, so they say nothing about the prompt.
+	f(true, `,"input_ids":[1,2,3],"tools":null`, none, tokens.Exact, "")
+	f(true, `,"input_ids":[[1],[2]]`, none, tokens.Exact, "")
 }
 
 func reasonOf(err error) string {
@@ -145,6 +150,9 @@ func TestFailures(t *testing.T) {
 	}
 	f(says(200, `{"tokens":[`+strings.Repeat("1,", 1<<20)+`1]}`), ask.Options{}, body, ask.Malformed)
 	f(says(200, `{"tokens":[1]}`), ask.Options{MaxBody: 20}, body, ask.TooLarge)
+	// What is too large is not read either.
+	f(says(200, `{"tokens":[1]}`), ask.Options{MaxBody: 20}, `{"messages":[],"messages":[]}`, ask.TooLarge)
+	f(says(200, `{"tokens":[1]}`), ask.Options{Reading: prepare.NewTokenLimit(1, 20)}, body, ask.Overloaded)
 	f(says(200, `{"tokens":[1]}`), ask.Options{}, `{"model":"m","messages":"hi"}`, ask.Unsupported)
 	f(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, ask.Options{Timeout: 20 * time.Millisecond}, body, ask.Timeout)
 	_, source, err := client(ask.Options{}).Encode(t.Context(), nil, []byte(body), "")
@@ -210,10 +218,33 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestReading: bodies are read as many at a time as the limit says, and those that
+// wait give up within the timeout.
+func TestReading(t *testing.T) {
+	e := start(t, says(200, `{"tokens":[7]}`))
+	limit := prepare.NewTokenLimit(1, 0)
+	c := client(ask.Options{Reading: limit, Timeout: 20 * time.Millisecond}, e.URL)
+	if err := limit.Enter(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	_, source, err := c.Encode(t.Context(), nil, []byte(body), "")
+	if err != nil || reasonOf(source.Err) != ask.Overloaded {
+		t.Errorf("got %+v %v", source, err)
+	}
+	limit.Leave(1)
+	c = client(ask.Options{Reading: limit, Timeout: time.Minute}, e.URL)
+	for range 3 { // each gives its turn back
+		if ids, source, err := c.Encode(t.Context(), nil, []byte(body), ""); err != nil || len(ids) != 1 {
+			t.Errorf("got %v %+v %v", ids, source, err)
+		}
+	}
+}
+
 func TestOverloaded(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once // the second one may have its turn
 	e := start(t, func(w http.ResponseWriter, _ *http.Request) {
-		close(entered)
+		once.Do(func() { close(entered) })
 		<-release
 		says(200, `{"tokens":[7]}`)(w, nil)
 	})

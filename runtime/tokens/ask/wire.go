@@ -38,7 +38,7 @@ func ask(body []byte, vllm bool) ([]byte, error) {
 	if m := all["messages"]; len(m) == 0 || m[0] != '[' {
 		return nil, &Error{Unsupported, errors.New("no messages")}
 	}
-	if written(all["input_ids"]) {
+	if !vllm && written(all["input_ids"]) {
 		return nil, &Error{Unsupported, errors.New("input_ids that are no list of ids")}
 	}
 	out := []byte{'{'}
