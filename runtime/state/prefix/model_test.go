@@ -63,6 +63,9 @@ func (m *model) touch(b *block) {
 
 func (m *model) drop(b *block) {
 	for b != m.root && len(b.kids) == 0 {
+		if b.held["pin"] != 0 {
+			return // whoever pinned it puts it into the ring
+		}
 		if len(b.held) > 0 {
 			if !slices.Contains(m.ring, b) {
 				m.ring = slices.Insert(m.ring, 0, b)
