@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"shunt/runtime/fleet"
@@ -19,10 +18,6 @@ type following struct {
 	engine *fleet.Engine
 	// ask has room for one request to ask the engine again.
 	ask chan struct{}
-
-	// odd is the size of published blocks that are not of the size that the engine
-	// is known to have, where the engine cannot be asked for it; 0 is none.
-	odd atomic.Int64
 
 	info engineinfo.Info
 	// failed is when the engine began not to answer, zero while it does.
@@ -87,7 +82,7 @@ func (x *following) update(ctx context.Context) State {
 	}
 	x.failed = time.Time{}
 	if x.stop != nil && info == x.info {
-		if n := x.odd.Load(); n != 0 {
+		if n, odd := x.misconfigured(); odd {
 			return State{Text: Refused, Ranks: len(x.ranks), Detail: fmt.Sprintf(
 				"publishes blocks of %d tokens; the configuration says %d", n, info.BlockSize)}
 		}
@@ -132,6 +127,20 @@ func (x *following) unanswered(err error) State {
 	return State{Text: Unknown, Detail: err.Error()}
 }
 
+// misconfigured tells the size of published blocks that is not the configured one,
+// if there is one and the engine cannot be asked for it.
+func (x *following) misconfigured() (size int64, odd bool) {
+	if x.f.o.Scheme != prefix.VLLM {
+		return 0, false
+	}
+	for _, r := range x.ranks {
+		if n := r.odd.Load(); n != fits {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
 // connected counts the ranks whose sockets are.
 func (x *following) connected() int {
 	n := 0
@@ -159,6 +168,7 @@ func (x *following) begin(ctx context.Context, info engineinfo.Info) {
 		}
 		r := &rank{x: x, number: i, replayAddress: info.Address(info.ReplayPort, i), owner: x.f.o.Index.Attach(x.engine.URL(), i)}
 		r.live.Store(true)
+		r.odd.Store(fits)
 		r.seen.last.Store(-1)
 		r.seen.lag.Store(-1)
 		x.ranks = append(x.ranks, r)
@@ -190,5 +200,4 @@ func (x *following) end() {
 	}
 	x.f.o.Namespace.Withdraw(x.engine.URL())
 	x.stop, x.ranks = nil, nil
-	x.odd.Store(0)
 }

@@ -45,9 +45,14 @@ func newBench(t *testing.T) *bench {
 
 func newBenchWith(t *testing.T, replayTimeout time.Duration) *bench {
 	t.Helper()
+	return newBenchOf(t, replayTimeout, prefix.SGLang)
+}
+
+func newBenchOf(t *testing.T, replayTimeout time.Duration, scheme prefix.Scheme) *bench {
+	t.Helper()
 	b := &bench{t: t, index: prefix.NewIndex(0), space: &prefix.Namespace{}, metrics: metrics.NewSet(), infos: map[string]engineinfo.Info{}}
 	b.feed = feed.New(feed.Options{
-		Model: "m", Index: b.index, Namespace: b.space, Metrics: b.metrics, Queue: 4,
+		Model: "m", Index: b.index, Namespace: b.space, Metrics: b.metrics, Queue: 4, Scheme: scheme,
 		Log:           slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Recheck:       recheck,
 		ReplayTimeout: replayTimeout,

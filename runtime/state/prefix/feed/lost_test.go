@@ -83,6 +83,35 @@ func TestMisdescribedBlocks(t *testing.T) {
 	}
 }
 
+// TestMixedBlocks: a vLLM engine with blocks of several sizes is refused once, and not
+// looked at again at each of its events; another publisher is judged anew.
+func TestMixedBlocks(t *testing.T) {
+	b := newBenchOf(t, 2*time.Second, prefix.VLLM)
+	p := newPublisher(t, "127.0.0.1:0", false, 0)
+	b.describe("a", p, 4)
+	began := time.Now()
+	all := engines(t, "a")
+	b.feed.SetEngines(all)
+	joined(t, p)
+	const batches = 3000
+	for h := range int64(batches) {
+		p.publish(stored(4+4*int(h%2), nil, h))
+	}
+	b.until("a", 1, batches-1)
+	b.mu.Lock()
+	asked, most := b.asked, int(time.Since(began)/recheck)+3
+	b.mu.Unlock()
+	if asked > most {
+		t.Errorf("asked %d times, at most %d are regular", asked, most)
+	}
+	b.state(all[0], feed.Refused)
+	if d := b.known(all[0]).Detail; !strings.Contains(d, "blocks of 8 tokens; the configuration says 4") {
+		t.Errorf("detail %q", d)
+	}
+	p.drop()
+	b.state(all[0], feed.Subscribed)
+}
+
 // TestEndlessReplay: a publisher that never ends its history is given up, and what
 // it says live counts.
 func TestEndlessReplay(t *testing.T) {

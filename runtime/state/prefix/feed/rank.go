@@ -18,6 +18,9 @@ import (
 // never reaches.
 const endMarker = -1
 
+// fits says that no block of another size than the engine's was published.
+const fits = -1
+
 // rank is one subscription. Its fields belong to the subscription's goroutine,
 // except live and owner, which the applier reads.
 type rank struct {
@@ -39,8 +42,9 @@ type rank struct {
 	sent int64
 	seed maphash.Seed
 	ups  int
-	// odd is the block size that did not fit and was asked about.
-	odd int
+	// odd is the block size that did not fit and was asked about, fits for none. Only
+	// the subscription changes it.
+	odd atomic.Int64
 	// lost is when the connection was lost, zero before the first one and while
 	// there is one; connected says so to others.
 	lost      time.Time
@@ -71,7 +75,8 @@ func (r *rank) up(ctx context.Context) error {
 	}
 	r.ups++
 	r.sent = -1
-	r.lost, r.odd = time.Time{}, 0
+	r.lost = time.Time{}
+	r.odd.Store(fits)
 	r.connected.Store(true)
 	if r.replayAddress == "" {
 		if r.known {
@@ -221,29 +226,21 @@ func (r *rank) took(seq int64, payload []byte) {
 // can be asked is asked again, since it may be another by now. vLLM does not tell:
 // the configuration is wrong, and no hash is that of a prompt.
 func (r *rank) judge(b *wire.Batch) {
-	if r.x.f.o.Scheme != prefix.VLLM {
-		for i := range b.Events {
-			if size := b.Events[i].BlockSize; size > max(r.x.info.BlockSize, r.odd) {
-				// It is asked once: it may just be wrong.
-				r.odd = size
-				r.x.again()
-				break
-			}
-		}
-		return
-	}
+	known, vllm := int64(r.x.info.BlockSize), r.x.f.o.Scheme == prefix.VLLM
 	for i := range b.Events {
 		e := &b.Events[i]
-		if e.Kind != wire.Stored || e.Group != 0 {
+		size, odd := int64(e.BlockSize), r.odd.Load()
+		if vllm {
+			// Once is enough, until there is another connection: every size but one is wrong.
+			if e.Kind != wire.Stored || e.Group > 0 || size == known || odd != fits {
+				continue
+			}
+		} else if size <= max(known, odd) {
 			continue
 		}
-		n := int64(e.BlockSize)
-		if e.BlockSize == r.x.info.BlockSize {
-			n = 0
-		}
-		if r.x.odd.Swap(n) != n {
-			r.x.again()
-		}
+		// It is asked once: it may just be wrong.
+		r.odd.Store(size)
+		r.x.again()
 		return
 	}
 }
