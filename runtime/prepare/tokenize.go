@@ -147,7 +147,7 @@ func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, errBusy):
 		return Overloaded
-	case errors.Is(err, bpe.ErrTooLong):
+	case errors.Is(err, bpe.ErrTooLong), errors.Is(err, tokens.ErrTooMany):
 		return TooLarge
 	}
 	return Failed

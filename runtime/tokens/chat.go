@@ -13,6 +13,13 @@ import (
 // prompt stands twice or has a wrong type.
 var ErrBody = errors.New("chat request cannot be read")
 
+// ErrTooMany is a body of so many values that it is not read; it is an ErrBody, too.
+var ErrTooMany = ordered.ErrTooMany
+
+// maxValues bounds the values of a body, each of which takes about a hundred bytes. It
+// is above the ids of the longest prompts.
+const maxValues = 1 << 20
+
 // Chat is a chat request, as far as it decides the prompt.
 type Chat struct {
 	messages    []template.Value
@@ -51,6 +58,7 @@ func (c *Chat) DropInputIDs() { c.inputIDs = idList{} }
 func ReadChat(body string) (*Chat, error) {
 	c := &Chat{tools: template.None(), functions: template.None(), documents: template.None(), kwargs: new(template.Dict), prompt: true}
 	r := ordered.NewReader(body)
+	r.Limit(maxValues)
 	seen := make(map[string]bool)
 	err := r.Object(func(key string) error {
 		read := c.member(key)

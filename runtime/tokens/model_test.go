@@ -132,6 +132,8 @@ func TestEncode(t *testing.T) {
 	f(`{"messages":[{"content":"\ud800"}]}`, "chat request cannot be read: JSON at byte 31: half of a surrogate pair")
 	f(`{"add_generation_prompt":1}`, `chat request cannot be read: "add_generation_prompt" has a wrong type`)
 	f(`[]`, "chat request cannot be read: JSON at byte 0: want an object, found an array")
+	f(`{"messages":[`+strings.Repeat("0,", 1<<20)+`0]}`,
+		"chat request cannot be read: JSON at byte 2097162: too many values, at most 1048576 are read")
 	m = m.DropInputIDs()
 	f(`{"messages":[{"role":"user","content":"a"}],"input_ids":[104,105]}`, "exact forwarded <s>[user:a]>")
 }

@@ -1,6 +1,7 @@
 package ordered
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf16"
@@ -19,6 +20,9 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("JSON at byte %d: %s", e.Offset, e.Text) }
+
+// ErrTooMany marks a document with more values than Reader.Limit allows.
+var ErrTooMany = errors.New("too many values")
 
 // Kind is the kind of a value.
 type Kind uint8
@@ -45,10 +49,16 @@ type Reader struct {
 	text  string
 	at    int
 	depth int
+	// most bounds the elements and members of the document, 0 for no bound.
+	most, taken int
 }
 
 // NewReader returns a reader at the start of a document, which must be UTF-8.
 func NewReader(text string) *Reader { return &Reader{text: text} }
+
+// Limit bounds the elements and members of all arrays and objects, since each takes
+// many times its size; 0 is no bound.
+func (r *Reader) Limit(most int) { r.most = most }
 
 // Offset is where the reader stands, in bytes.
 func (r *Reader) Offset() int { return r.at }
@@ -344,6 +354,9 @@ func (r *Reader) more(end byte, first bool) (done bool, err error) {
 	if r.skip(end) {
 		r.depth--
 		return true, nil
+	}
+	if r.taken++; r.most > 0 && r.taken > r.most {
+		return false, fmt.Errorf("JSON at byte %d: %w, at most %d are read", r.at, ErrTooMany, r.most)
 	}
 	if first {
 		return false, nil

@@ -2,6 +2,7 @@ package ordered_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -78,6 +79,23 @@ func TestReader(t *testing.T) {
 	f(`1 2`, "JSON at byte 2: text after the end of the document")
 	f(``, "JSON at byte 0: want a value")
 	f(strings.Repeat("[", 300), "JSON at byte 256: nested deeper than 256")
+}
+
+// TestLimit counts elements and members wherever they are, skipped ones too.
+func TestLimit(t *testing.T) {
+	f := func(doc string, most int, want bool) {
+		t.Helper()
+		r := ordered.NewReader(doc)
+		r.Limit(most)
+		if err := r.Skip(); errors.Is(err, ordered.ErrTooMany) != want {
+			t.Errorf("%s with %d: %v", doc, most, err)
+		}
+	}
+	f(`[[1],{"a":2}]`, 4, false)
+	f(`[[1],{"a":2}]`, 3, true)
+	f(`[[],[],{},1]`, 4, false)
+	f(`[[],[],{},1]`, 3, true)
+	f(`[1,2,3]`, 0, false)
 }
 
 // FuzzReader compares with encoding/json which documents are taken.
