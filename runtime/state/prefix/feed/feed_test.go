@@ -1,10 +1,10 @@
 package feed_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -34,6 +34,14 @@ type bench struct {
 	mu    sync.Mutex
 	infos map[string]engineinfo.Info
 	asked int
+	log   bytes.Buffer
+}
+
+// Write takes the log.
+func (b *bench) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log.Write(p)
 }
 
 const recheck = 20 * time.Millisecond
@@ -53,7 +61,7 @@ func newBenchOf(t *testing.T, replayTimeout time.Duration, scheme prefix.Scheme)
 	b := &bench{t: t, index: prefix.NewIndex(0), space: &prefix.Namespace{}, metrics: metrics.NewSet(), infos: map[string]engineinfo.Info{}}
 	b.feed = feed.New(feed.Options{
 		Model: "m", Index: b.index, Namespace: b.space, Metrics: b.metrics, Queue: 4, Scheme: scheme,
-		Log:           slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:           slog.New(slog.NewTextHandler(b, nil)),
 		Recheck:       recheck,
 		ReplayTimeout: replayTimeout,
 		ZMTP:          zmtp.Options{HandshakeTimeout: 2 * time.Second},

@@ -2,6 +2,7 @@ package feed_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -80,6 +81,28 @@ func TestMisdescribedBlocks(t *testing.T) {
 	b.mu.Unlock()
 	if asked > most {
 		t.Errorf("asked %d times, at most %d are regular", asked, most)
+	}
+}
+
+// TestGarbageIsToldRarely: batches that are not understood are all counted, and fill
+// no log.
+func TestGarbageIsToldRarely(t *testing.T) {
+	b := newBench(t)
+	p := newPublisher(t, "127.0.0.1:0", false, 0)
+	b.describe("a", p, 4)
+	began := time.Now()
+	b.feed.SetEngines(engines(t, "a"))
+	joined(t, p)
+	const batches = 1000
+	for range batches {
+		p.publish([]byte("nonsense"))
+	}
+	b.counted(fmt.Sprintf(`shunt_prefix_undecodable_batches_total{model="m"} %d`, batches))
+	b.mu.Lock()
+	told, most := strings.Count(b.log.String(), "not understood"), int(time.Since(began)/recheck)+1
+	b.mu.Unlock()
+	if told < 1 || told > most {
+		t.Errorf("told %d times, want 1 to %d", told, most)
 	}
 }
 

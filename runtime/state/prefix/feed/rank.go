@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,7 @@ type rank struct {
 	// there is one; connected says so to others.
 	lost      time.Time
 	connected atomic.Bool
+	warned    time.Time // of a batch that was not understood
 }
 
 // seen is what admin views read of a rank.
@@ -196,7 +198,7 @@ func (r *rank) forward(ctx context.Context, seq int64, payload []byte) error {
 	if err := b.Decode(payload); err != nil {
 		r.x.f.release(b)
 		r.x.f.counts.undecodable.Inc()
-		r.x.f.o.Log.Warn("cache events not understood", "engine", r.x.engine.ID(), "rank", r.number, "error", err)
+		r.garbled(err)
 		err := r.reset(ctx)
 		r.took(seq, payload)
 		return err
@@ -214,6 +216,17 @@ func (r *rank) forward(ctx context.Context, seq int64, payload []byte) error {
 	r.took(seq, payload)
 	r.x.f.queue <- item{rank: r, batch: b, large: large}
 	return nil
+}
+
+// garbled tells of a batch that was not understood. An engine may send nothing else, so
+// only one in the pause between two questions is a warning.
+func (r *rank) garbled(err error) {
+	level := slog.LevelDebug
+	if now := time.Now(); r.warned.IsZero() || now.Sub(r.warned) >= r.x.f.o.Recheck {
+		level, r.warned = slog.LevelWarn, now
+	}
+	r.x.f.o.Log.Log(context.Background(), level, "cache events not understood",
+		"engine", r.x.engine.ID(), "rank", r.number, "error", err)
 }
 
 // took notes a batch as the last one.
