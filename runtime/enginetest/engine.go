@@ -41,8 +41,9 @@ type Engine struct {
 
 	// The listener comes and goes with the Refuse fault.
 	mu      sync.Mutex
-	server  *http.Server   // accepts requests now; nil while refusing
-	servers []*http.Server // all there ever were, for their connections
+	server  *http.Server    // accepts requests now; nil while refusing
+	ended   <-chan struct{} // closed when server accepts no more
+	servers []*http.Server  // all there ever were, for their connections
 	reopen  *time.Timer
 	closed  bool
 
@@ -200,7 +201,7 @@ func (e *Engine) open(addr string) error {
 	if e.addr == "" {
 		e.addr = l.Addr().String()
 	}
-	e.server = e.serve(l, e.routes())
+	e.server, e.ended = e.serve(l, e.routes())
 	return nil
 }
 
@@ -216,21 +217,23 @@ func (e *Engine) openBootstrap() error {
 	return nil
 }
 
-// serve runs a server until it is closed. Called with mu held or before the
-// engine is known to anybody else.
-func (e *Engine) serve(l net.Listener, h http.Handler) *http.Server {
-	s := &http.Server{
+// serve runs a server until it is closed, and then closes ended. Called with mu
+// held or before the engine is known to anybody else.
+func (e *Engine) serve(l net.Listener, h http.Handler) (s *http.Server, ended <-chan struct{}) {
+	s = &http.Server{
 		Handler:     h,
 		BaseContext: func(net.Listener) context.Context { return e.ctx },
 		ErrorLog:    slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
 	}
 	e.servers = append(e.servers, s)
+	done := make(chan struct{})
 	e.serving.Go(func() {
+		defer close(done)
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			e.log.Error("stopped serving", "error", err)
 		}
 	})
-	return s
+	return s, done
 }
 
 // counted lets Close wait for the requests in progress.
@@ -360,6 +363,9 @@ func (e *Engine) refuse(lasting time.Duration) error {
 	if err := e.server.Shutdown(ended); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("enginetest: %w", err)
 	}
+	// The socket is closed when the accepting goroutine lets go of it; until then
+	// connections are made, only to be reset.
+	<-e.ended
 	e.server = nil
 	if lasting > 0 {
 		e.reopen = time.AfterFunc(lasting, func() {
