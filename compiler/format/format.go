@@ -14,6 +14,12 @@ import (
 	"shunt/compiler/source"
 )
 
+// says reports whether a text is read as was.
+func says(ctx context.Context, o source.Options, name string, text, was []byte) bool {
+	now, findings := read(ctx, o, name, text)
+	return !findings.HasErrors() && bytes.Equal(was, now)
+}
+
 // File lays out the text of a configuration whose name has the extension of its
 // syntax. A text that cannot be read is refused with the findings of reading it,
 // and then there is no result. CUE programs are laid out without being run.
@@ -27,8 +33,12 @@ func File(ctx context.Context, o source.Options, name string, text []byte) ([]by
 	if err != nil {
 		return nil, diag.List{diag.New(diag.Internal, diag.Pos{File: name}, "", "laying out the file failed: "+err.Error())}
 	}
-	now, findings := read(ctx, o, name, out)
-	if findings.HasErrors() || !bytes.Equal(was, now) {
+	if !bytes.HasSuffix(text, []byte("\n")) && !says(ctx, o, name, out, was) {
+		// A text in block form that the end of the file cuts off has no line
+		// break at its end, and must not get one.
+		out = bytes.TrimSuffix(out, []byte("\n"))
+	}
+	if !says(ctx, o, name, out, was) {
 		return nil, diag.List{diag.New(diag.Internal, diag.Pos{File: name}, "", "the layout would change what the file says; it was left alone")}
 	}
 	return out, nil

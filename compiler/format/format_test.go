@@ -191,6 +191,8 @@ func FuzzYAML(f *testing.F) {
 		}
 	})
 	f.Add([]byte("a:\n- &x |+\n  b\n\n- *x\n# c\n"))
+	f.Add([]byte("version: 1\nmodels: [{id: ,y rank: 1}, {a: }]\n"))
+	f.Add([]byte("version: 1\nmodels: >\n te"))
 	f.Add([]byte("? a\n: {b: 'c\n  d', e: \"f\\\n  g\"}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		out, findings := format.File(t.Context(), source.Options{MaxBytes: 1 << 16}, "a.yaml", text)

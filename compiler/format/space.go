@@ -116,11 +116,17 @@ func (s *spacer) token(j int) int {
 }
 
 // trimBefore removes space before a token that wants none, unless the token is
-// the first of the line.
+// the first of the line. A colon without a value keeps one, because without it
+// the colon would belong to the key.
 func (s *spacer) trimBefore() {
-	if trimmed := bytes.TrimRight(s.out, " \t"); len(trimmed) > 0 {
-		s.out = trimmed
+	trimmed := bytes.TrimRight(s.out, " \t")
+	if len(trimmed) == 0 || len(trimmed) == len(s.out) {
+		return
 	}
+	if trimmed[len(trimmed)-1] == ':' {
+		trimmed = append(trimmed, ' ')
+	}
+	s.out = trimmed
 }
 
 // valueAfterKey returns where the value starts when the colon of a block's key is
