@@ -33,15 +33,16 @@ func File(ctx context.Context, o source.Options, name string, text []byte) ([]by
 	if err != nil {
 		return nil, diag.List{diag.New(diag.Internal, diag.Pos{File: name}, "", "laying out the file failed: "+err.Error())}
 	}
-	if !bytes.HasSuffix(text, []byte("\n")) && !says(ctx, o, name, out, was) {
-		// A text in block form that the end of the file cuts off has no line
-		// break at its end, and must not get one.
-		out = bytes.TrimSuffix(out, []byte("\n"))
+	if says(ctx, o, name, out, was) {
+		return out, nil
 	}
-	if !says(ctx, o, name, out, was) {
+	// A text in block form that the end of the file cuts off has no line break at
+	// its end, and must not get one.
+	cut := bytes.TrimSuffix(out, []byte("\n"))
+	if bytes.HasSuffix(text, []byte("\n")) || !says(ctx, o, name, cut, was) {
 		return nil, diag.List{diag.New(diag.Internal, diag.Pos{File: name}, "", "the layout would change what the file says; it was left alone")}
 	}
-	return out, nil
+	return cut, nil
 }
 
 // Knows reports whether the extension of a name is that of a syntax.
