@@ -23,6 +23,7 @@ import (
 	"shunt/runtime/app"
 	"shunt/runtime/enginetest"
 	"shunt/runtime/server"
+	"shunt/runtime/tokens/tokenstest"
 	"shunt/schema/plan"
 )
 
@@ -89,39 +90,9 @@ func engines(t *testing.T, n int, edit func(*enginetest.Options)) []*enginetest.
 // template.
 func tokenizerDir(t *testing.T) string {
 	t.Helper()
-	vocab, next := map[string]int{}, 0x100
-	for b := range 256 {
-		c := b
-		if !('!' <= b && b <= '~' || 0xA1 <= b && b <= 0xAC || 0xAE <= b && b <= 0xFF) {
-			c = next
-			next++
-		}
-		vocab[string(rune(c))] = b
-	}
-	const split = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	dir := t.TempDir()
-	for name, v := range map[string]any{
-		"tokenizer.json": map[string]any{
-			"added_tokens": []any{map[string]any{"id": 256, "content": "<s>", "normalized": false, "special": true}},
-			"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
-				map[string]any{"type": "Split", "pattern": map[string]any{"Regex": split}, "behavior": "Isolated", "invert": false},
-				map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-			}},
-			"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []any{}},
-		},
-		"tokenizer_config.json": map[string]any{
-			"chat_template": "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}{% if add_generation_prompt %}>{% endif %}",
-		},
-	} {
-		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
+	return tokenstest.Dir(t, map[string]any{
+		"chat_template": "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}{% if add_generation_prompt %}>{% endif %}",
+	})
 }
 
 // body is a plan of one model whose engines stand in one bucket.

@@ -2,62 +2,16 @@ package prepare_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"shunt/runtime/prepare"
-	"shunt/runtime/tokens"
+	"shunt/runtime/tokens/tokenstest"
 )
 
-// byteModel has one token for each byte.
-func byteModel(t *testing.T) *tokens.Model {
-	t.Helper()
-	vocab, next := map[string]int{}, 0x100
-	for b := range 256 {
-		c := b
-		if !('!' <= b && b <= '~' || 0xA1 <= b && b <= 0xAC || 0xAE <= b && b <= 0xFF) {
-			c = next
-			next++
-		}
-		vocab[string(rune(c))] = b
-	}
-	const split = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	dir := t.TempDir()
-	for name, v := range map[string]any{
-		"tokenizer.json": map[string]any{
-			"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
-				map[string]any{"type": "Split", "pattern": map[string]any{"Regex": split}, "behavior": "Isolated", "invert": false},
-				map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-			}},
-			"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []any{}},
-		},
-		"tokenizer_config.json": map[string]any{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"},
-	} {
-		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	files, err := tokens.Find(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := tokens.Load(files, tokens.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 func TestTokenize(t *testing.T) {
-	model := byteModel(t)
+	model := tokenstest.Contents(t)
 	f := func(limit *prepare.TokenLimit, forward bool, body, trust, forwarding string, length int64, sent bool) {
 		t.Helper()
 		var r prepare.Request
@@ -91,7 +45,7 @@ func TestTokenizeWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	tok := prepare.Tokenizer{Model: byteModel(t), Limit: prepare.NewTokenLimit(1, 0)}
+	tok := prepare.Tokenizer{Model: tokenstest.Contents(t), Limit: prepare.NewTokenLimit(1, 0)}
 	for range 5 { // a slot that a cancelled request kept would show
 		if _, err := tok.Tokenize(ctx, &r); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v", err)

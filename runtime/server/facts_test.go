@@ -2,9 +2,6 @@ package server_test
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +11,7 @@ import (
 	"shunt/runtime/prepare"
 	"shunt/runtime/routing"
 	"shunt/runtime/server"
-	"shunt/runtime/tokens"
+	"shunt/runtime/tokens/tokenstest"
 )
 
 // modify swaps in a changed copy of the served model.
@@ -49,49 +46,6 @@ func (r *rig) spy() *spy {
 	return s
 }
 
-// byteTokens has one token for each byte of the contents.
-func byteTokens(t *testing.T) *tokens.Model {
-	t.Helper()
-	vocab, next := map[string]int{}, 0x100
-	for b := range 256 {
-		c := b
-		if !('!' <= b && b <= '~' || 0xA1 <= b && b <= 0xAC || 0xAE <= b && b <= 0xFF) {
-			c = next
-			next++
-		}
-		vocab[string(rune(c))] = b
-	}
-	const split = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	dir := t.TempDir()
-	for name, v := range map[string]any{
-		"tokenizer.json": map[string]any{
-			"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
-				map[string]any{"type": "Split", "pattern": map[string]any{"Regex": split}, "behavior": "Isolated", "invert": false},
-				map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-			}},
-			"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []any{}},
-		},
-		"tokenizer_config.json": map[string]any{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"},
-	} {
-		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	files, err := tokens.Find(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := tokens.Load(files, tokens.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 func TestFactsOfARequest(t *testing.T) {
 	r := newRig(t, enginetest.Options{})
 	defer r.close()
@@ -99,7 +53,7 @@ func TestFactsOfARequest(t *testing.T) {
 	limit := prepare.NewTokenLimit(0, 0)
 	r.modify(func(m *server.Model) {
 		m.SessionHeader, m.RoutingKeyHeader, m.Prefix = "x-session-id", "x-key", true
-		m.Tokenizer = &prepare.Tokenizer{Model: byteTokens(t), Limit: limit, Forward: true}
+		m.Tokenizer = &prepare.Tokenizer{Model: tokenstest.Contents(t), Limit: limit, Forward: true}
 	})
 	a := r.chat(`{"model":"m","max_tokens":3,"cache_salt":"s","lora_path":"l","messages":[{"role":"user","content":"hello"}]}`,
 		"X-Session-Id", "alice", "X-Key", "k")
@@ -145,7 +99,7 @@ func TestBothEnginesGetTheIDs(t *testing.T) {
 	r := newRig(t, enginetest.Options{Role: enginetest.Prefill}, enginetest.Options{Role: enginetest.Decode})
 	defer r.close()
 	r.modify(func(m *server.Model) {
-		m.Tokenizer = &prepare.Tokenizer{Model: byteTokens(t), Limit: prepare.NewTokenLimit(0, 0), Forward: true}
+		m.Tokenizer = &prepare.Tokenizer{Model: tokenstest.Contents(t), Limit: prepare.NewTokenLimit(0, 0), Forward: true}
 	})
 	if a := r.chat(`{"model":"m","max_tokens":3,"messages":[{"role":"user","content":"hi"}]}`); a.status != 200 {
 		t.Fatal(a)

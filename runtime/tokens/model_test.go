@@ -2,7 +2,6 @@ package tokens_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"shunt/runtime/tokens"
 	"shunt/runtime/tokens/bpe"
 	"shunt/runtime/tokens/template"
+	"shunt/runtime/tokens/tokenstest"
 )
 
 // chatTemplate prints everything that a request can decide.
@@ -20,58 +20,11 @@ const chatTemplate = `{{ bos_token }}{% if tools %}T{{ tools|tojson }}{% endif %
 {%- for m in messages %}[{{ m.role }}:{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls|tojson }}{% endif %}{% if m.name is defined %}({{ m.name }}){% endif %}]{% endfor %}
 {%- if add_generation_prompt %}>{% if enable_thinking is false %}!{% endif %}{% endif %}`
 
-// write puts the files of a model into a folder. The tokenizer has no merges: its
-// ids are the bytes of the text.
-func write(t *testing.T, config map[string]any) string {
-	t.Helper()
-	vocab := make(map[string]int)
-	next := 0x100
-	for b := range 256 {
-		c := b
-		if !('!' <= b && b <= '~' || 0xA1 <= b && b <= 0xAC || 0xAE <= b && b <= 0xFF) {
-			c = next
-			next++
-		}
-		vocab[string(rune(c))] = b
-	}
-	const split = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	tokenizer := map[string]any{
-		"added_tokens": []any{map[string]any{"id": 256, "content": "<s>", "normalized": false, "special": true}},
-		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
-			map[string]any{"type": "Split", "pattern": map[string]any{"Regex": split}, "behavior": "Isolated", "invert": false},
-			map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-		}},
-		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []any{}},
-	}
-	dir := t.TempDir()
-	for name, v := range map[string]any{"tokenizer.json": tokenizer, "tokenizer_config.json": config} {
-		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, filepath.Join(dir, name), string(b))
-	}
-	return dir
-}
-
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func load(t *testing.T, dir string, o tokens.Options) *tokens.Model {
-	t.Helper()
-	files, err := tokens.Find(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := tokens.Load(files, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
 }
 
 func plainConfig() map[string]any {
@@ -92,7 +45,7 @@ func spelled(ids []uint32) string {
 }
 
 func TestEncode(t *testing.T) {
-	m := load(t, write(t, plainConfig()), tokens.Options{})
+	m := tokenstest.Load(t, tokenstest.Dir(t, plainConfig()), tokens.Options{})
 	f := func(body, want string) {
 		t.Helper()
 		ids, s, err := m.Encode(t.Context(), nil, []byte(body))
@@ -197,13 +150,13 @@ func TestTemplates(t *testing.T) {
 		map[string]any{"name": "tool_use", "template": "with tools"},
 		map[string]any{"name": "rag", "template": "{% include 'never compiled' %}"},
 	}}
-	dir := write(t, config)
-	m := load(t, dir, tokens.Options{})
+	dir := tokenstest.Dir(t, config)
+	m := tokenstest.Load(t, dir, tokens.Options{})
 	if got := render(m, body) + "," + render(m, withTools); got != "plain,with tools" {
 		t.Errorf("named templates: %s", got)
 	}
 	writeFile(t, filepath.Join(dir, "chat_template.jinja"), "{{ strftime_now('%Y') }} of its own\n")
-	m = load(t, filepath.Join(dir, "tokenizer.json"), tokens.Options{Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }})
+	m = tokenstest.Load(t, filepath.Join(dir, "tokenizer.json"), tokens.Options{Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }})
 	if got := render(m, body) + "," + render(m, withTools); got != "2026 of its own,2026 of its own" {
 		t.Errorf("template of its own: %s", got)
 	}
@@ -214,7 +167,7 @@ func TestWithoutTemplate(t *testing.T) {
 		t.Helper()
 		config := plainConfig()
 		config["chat_template"] = source
-		m := load(t, write(t, config), tokens.Options{})
+		m := tokenstest.Load(t, tokenstest.Dir(t, config), tokens.Options{})
 		if m.TemplateError() == nil || m.TemplateError().Error() != want {
 			t.Errorf("got %v, want %s", m.TemplateError(), want)
 		}
@@ -230,7 +183,7 @@ func TestWithoutTemplate(t *testing.T) {
 func TestRenderingFails(t *testing.T) {
 	config := plainConfig()
 	config["chat_template"] = "{{ raise_exception('no ' ~ messages[0].content) }}"
-	m := load(t, write(t, config), tokens.Options{})
+	m := tokenstest.Load(t, tokenstest.Dir(t, config), tokens.Options{})
 	_, s, err := m.Encode(t.Context(), []uint32{7}, []byte(`{"messages":[{"role":"user","content":"a"}]}`))
 	e, ok := errors.AsType[*template.RenderError](s.Err)
 	if err != nil || s.Forwarding != tokens.TokenizeFailed || !ok || e.Kind != template.Raised || e.Text != "no a" {
@@ -239,7 +192,7 @@ func TestRenderingFails(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	m := load(t, write(t, plainConfig()), tokens.Options{MaxBytes: 100})
+	m := tokenstest.Load(t, tokenstest.Dir(t, plainConfig()), tokens.Options{MaxBytes: 100})
 	body := `{"messages":[{"role":"user","content":"` + strings.Repeat("a", 200) + `"}]}`
 	s, err := m.Count(t.Context(), []byte(body))
 	if err != nil || s.Trust != tokens.Estimated || s.Tokens != int64(len(body)/4) || !errors.Is(s.Err, bpe.ErrTooLong) {
@@ -247,14 +200,14 @@ func TestBounds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	ids, _, err := load(t, write(t, plainConfig()), tokens.Options{}).Encode(ctx, []uint32{1}, []byte(`{"messages":[{"role":"user","content":"`+strings.Repeat("a", 1<<20)+`"}]}`))
+	ids, _, err := tokenstest.Load(t, tokenstest.Dir(t, plainConfig()), tokens.Options{}).Encode(ctx, []uint32{1}, []byte(`{"messages":[{"role":"user","content":"`+strings.Repeat("a", 1<<20)+`"}]}`))
 	if !errors.Is(err, context.Canceled) || len(ids) != 1 {
 		t.Errorf("got %d ids, %v", len(ids), err)
 	}
 }
 
 func TestLoadErrors(t *testing.T) {
-	dir := write(t, plainConfig())
+	dir := tokenstest.Dir(t, plainConfig())
 	writeFile(t, filepath.Join(dir, "tokenizer.json"), `{"model":{"type":"Unigram"}}`)
 	files, err := tokens.Find(dir)
 	if err != nil {
